@@ -1,0 +1,114 @@
+"""The inner loop by hand: forward and backward of linear layers with known activations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from sklearn_cl._engine import Engine
+from sklearn_cl._losses import LOSSES
+from sklearn_cl._rows import Rows
+from sklearn_cl._units import Units
+
+
+class _Activation(NamedTuple):
+    """An activation in place, and ``delta *= slope`` from its output."""
+
+    apply: Callable[[Tensor], Tensor]
+    backward: Callable[[Tensor, Tensor], Tensor]
+
+
+_ACTIVATIONS: dict[type[nn.Module], _Activation] = {
+    nn.ReLU: _Activation(Tensor.relu_, lambda delta, h: delta.mul_(h.sign())),
+    nn.Tanh: _Activation(Tensor.tanh_, lambda delta, h: delta.addcmul_(delta * h, h, value=-1)),
+    nn.Sigmoid: _Activation(Tensor.sigmoid_, lambda delta, h: delta.mul_(h).mul_(1 - h)),
+    nn.Identity: _Activation(lambda h: h, lambda delta, h: delta),
+}
+
+
+class DenseEngine(Engine):
+    """Linear layers and known activations, without autograd.
+
+    A step of a small net is a few matrix products; autograd takes longer to record them
+    than the processor to compute them. Buffers are allocated once per batch size.
+    """
+
+    def __init__(self, module: nn.Module, units: Units) -> None:
+        super().__init__(module, units)
+        self._layers, self._activations = _layers(module)
+        self._weights = self._cut(self.flat.theta)
+        self._gradients = {id(self.flat.grad): self._cut(self.flat.grad)}
+        self._buffers: dict[int, list[Tensor]] = {}
+
+    @staticmethod
+    def fits(module: nn.Module) -> bool:
+        """Whether the module is a chain of linear layers and known activations."""
+        try:
+            layers, _ = _layers(module)
+        except ValueError:
+            return False
+        parameters = [p for layer in layers for p in layer.parameters()]
+        hooks = any(
+            m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in module.modules()
+        )
+        return not hooks and all(p.requires_grad for p in parameters) and len(
+            {id(p) for p in parameters}
+        ) == 2 * len(layers)
+
+    def backward(self, rows: Rows, into: Tensor) -> Tensor:
+        """Write the gradient of the loss of ``rows`` to ``into``; return the loss."""
+        X, loss = self.units.inputs(rows.X), LOSSES[self.loss]
+        weights = self._weights
+        gradients = self._gradients.get(id(into)) or self._cut(into)
+        buffers = self._buffers.get(len(X))
+        if buffers is None:
+            buffers = self._buffers[len(X)] = [X.new_empty(len(X), len(b)) for _, b in weights]
+        with torch.no_grad():
+            h = X
+            for (W, b), activation, out in zip(weights, self._activations, buffers, strict=True):
+                h = activation.apply(torch.addmm(b, h, W.t(), out=out))
+            residual = h - self.units.targets(rows.y)
+            value, delta = loss.value(residual), loss.slope(residual).div_(residual.numel())
+            if rows.weight is not None:
+                value, delta = value * rows.weight, delta.mul_(rows.weight)
+            for i in reversed(range(len(weights))):
+                delta = self._activations[i].backward(delta, buffers[i])
+                torch.mm(delta.t(), buffers[i - 1] if i else X, out=gradients[i][0])
+                torch.sum(delta, 0, out=gradients[i][1])
+                if i:
+                    delta = delta @ weights[i][0]
+            return value.mean()
+
+    def _cut(self, vector: Tensor) -> list[tuple[Tensor, Tensor]]:
+        views = {
+            id(p): v for p, v in zip(self.flat.parameters, self.flat.views(vector), strict=True)
+        }
+        return [(views[id(layer.weight)], views[id(layer.bias)]) for layer in self._layers]
+
+
+def _layers(module: nn.Module) -> tuple[list[nn.Linear], list[_Activation]]:
+    """The linear layers and the activation after each; ValueError if there is more to it."""
+    layers: list[nn.Linear] = []
+    activations: list[_Activation] = []
+    for part in _parts(module):
+        if type(part) is nn.Linear and part.bias is not None:
+            layers.append(part)
+            activations.append(_ACTIVATIONS[nn.Identity])
+        elif type(part) in _ACTIVATIONS and layers and (
+            activations[-1] is _ACTIVATIONS[nn.Identity]
+        ):
+            activations[-1] = _ACTIVATIONS[type(part)]
+        else:
+            raise ValueError(f"module must be linear layers and activations; got {part!r}.")
+    if not layers:
+        raise ValueError("module must have a linear layer; got none.")
+    return layers, activations
+
+
+def _parts(module: nn.Module) -> list[nn.Module]:
+    if isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward:
+        return [part for child in module for part in _parts(child)]
+    return [module]

@@ -1,0 +1,509 @@
+"""The scikit-learn contract around a net and a strategy."""
+
+from __future__ import annotations
+
+import copy
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from sklearn_cl._checks import check_number, check_option
+from sklearn_cl._experiences import split_experiences
+from sklearn_cl._losses import LOSSES
+from sklearn_cl._net import ContinualNet, Plan, Snapshot, usable_device
+from sklearn_cl._rows import Rows
+from sklearn_cl._scaling import Scaling
+from sklearn_cl._state import to_device
+from sklearn_cl._units import Units
+from sklearn_cl.strategies import Strategy
+from sklearn_cl.strategies._registry import make_strategy
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_KEPT_RECORDS = 1000
+_PREDICTED_AT_ONCE = 2**14
+
+
+class ExperienceRecord(NamedTuple):
+    """How one experience went.
+
+    Parameters
+    ----------
+    label : object
+        Its label in ``fit``, or its number in the stream.
+    n_rows : int
+        Rows with a positive weight.
+    n_validation : int
+        Those held out for early stopping; 0 if there were too few or none were asked for.
+    n_epochs : int
+        Epochs trained; 0 if the strategy does not train.
+    loss : float
+        Training loss of the last epoch, in units of the standardised target; NaN without one.
+    seconds : float
+        Wall time, consolidation included.
+    state_bytes : int
+        Bytes of what the strategy keeps after it.
+    """
+
+    label: Any
+    n_rows: int
+    n_validation: int
+    n_epochs: int
+    loss: float
+    seconds: float
+    state_bytes: int
+
+
+class BaseContinualRegressor(RegressorMixin, BaseEstimator):
+    """Everything that the estimators share; a subclass says which module to train."""
+
+    # scikit-learn reads these as the metadata that each method asks for.
+    __metadata_request__fit: ClassVar = {"experience": True}
+    __metadata_request__predict: ClassVar = {"after": True}
+    __metadata_request__score: ClassVar = {"experience": True}
+
+    strategy: Any
+    loss: str
+    solver: str
+    learning_rate_init: float
+    alpha: float
+    batch_size: int | str
+    max_iter: int
+    tol: float
+    n_iter_no_change: int
+    shuffle: bool
+    early_stopping: bool
+    validation_fraction: float
+    momentum: float
+    nesterovs_momentum: bool
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    standardize: bool
+    max_snapshots: int | None
+    dtype: str
+    device: str
+    callbacks: Any
+    verbose: bool
+    random_state: Any
+
+    @abstractmethod
+    def _recipe(self) -> Callable[[int, int, torch.Generator], nn.Module]:
+        """What makes the module."""
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, experience: Any = None
+    ) -> Self:
+        """Forget everything and learn a stream of experiences.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, at least 0; a row of weight 0 counts as absent.
+        experience : array-like of shape (n_samples,), default=None
+            Label of the experience of each row. They are learnt one after the other in
+            ascending order of the labels, each as by one `partial_fit`. None makes all rows
+            one experience.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an input or a parameter is not what it must be, or if the training diverges.
+            The estimator is then as it was before the call.
+        """
+        with self._unharmed():
+            X, y, weight = self._check_data(X, y, sample_weight, reset=True)
+            parts = split_experiences(experience, len(y))
+            plan, strategy = self._check_params()
+            pieces = [
+                (label, *_without_zeros(X[rows], y[rows], weight[rows], label))
+                for label, rows in parts
+            ]
+            self._start(*pieces[0][1:], strategy)
+            for piece in pieces:
+                self._learn(*piece, plan, strategy)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn one more experience.
+
+        One call is one whole experience: up to ``max_iter`` epochs, then consolidation. (One
+        call of scikit-learn's ``partial_fit`` is one epoch.) The optimizer is new in each
+        experience; the weights and what the strategy keeps go on.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Inputs of the experience; one row is enough.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, at least 0; a row of weight 0 counts as absent.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an input or a parameter is not what it must be, or if the training diverges.
+            The estimator is then as it was before the call.
+        """
+        first = not hasattr(self, "net_")
+        with self._unharmed():
+            X, y, weight = self._check_data(X, y, sample_weight, reset=first)
+            plan, strategy = self._check_params()
+            label = 0 if first else self.n_experiences_
+            X, y, weight = _without_zeros(X, y, weight, label)
+            if first:
+                self._start(X, y, weight, strategy)
+            else:
+                self._check_structure(strategy)
+            self._learn(label, X, y, weight, plan, strategy)
+        return self
+
+    def predict(self, X: Any, after: int | None = None) -> npt.NDArray[Any]:
+        """Predict, with the latest model or as it stood after an earlier experience.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Inputs.
+        after : int, default=None
+            Number of the experience, counted from 0, or from the end if negative. None means
+            the latest.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions in the unit of the target, with the floating-point type of X.
+
+        Raises
+        ------
+        ValueError
+            If there is no such experience, or its snapshot has been dropped
+            (``max_snapshots``).
+        """
+        check_is_fitted(self)
+        snapshot = self._snapshot_after(after)
+        X = self._check_X(X, reset=False)
+        predictor = self.net_.predictor(snapshot)
+        y = np.empty((X.shape[0], self.n_outputs_), dtype=X.dtype)
+        for start in range(0, X.shape[0], _PREDICTED_AT_ONCE):
+            piece = slice(start, start + _PREDICTED_AT_ONCE)
+            y[piece] = self._target_scaling.backward(
+                predictor(self._scaling.forward(_dense(X[piece])))
+            )
+        return y[:, 0] if self.n_outputs_ == 1 else y
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, experience: Any = None
+    ) -> float:
+        """Coefficient of determination R^2 of the latest model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        experience : array-like of shape (n_samples,), default=None
+            Label of the experience of each row. With labels, the score is the mean over the
+            experiences of the R^2 in each: the final score of the score matrix.
+
+        Returns
+        -------
+        float
+            R^2, 1 at best.
+        """
+        if experience is None:
+            return float(super().score(X, y, sample_weight))
+        y, answer = np.asarray(y), self.predict(X)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
+        return float(
+            np.mean(
+                [
+                    r2_score(y[rows], answer[rows], sample_weight=weight[rows])
+                    for _, rows in split_experiences(experience, len(y))
+                ]
+            )
+        )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a strategy object as ``strategy__strength``.
+
+        What has been learnt does not change. A new value acts from the next call.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        strategy = params.get("strategy", self.strategy)
+        inner = [name for name in params if name.startswith("strategy__")]
+        if inner and isinstance(strategy, str):
+            cls = type(make_strategy(strategy)).__name__
+            raise ValueError(
+                f"strategy must be an object to set {inner[0]}; got the name {strategy!r}. "
+                f"Pass strategy={cls}() from sklearn_cl.strategies."
+            )
+        super().set_params(**params)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _check_X(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            **options,
+        )
+
+    def _check_data(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The border: from here on X is a float matrix, y and weight are float64."""
+        X, y = self._check_X(X, reset=reset, y=y, multi_output=True, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if not reset and y.shape[1] != self.n_outputs_:
+            raise ValueError(
+                f"y must have {self.n_outputs_} column(s), as in the first experience; "
+                f"got {y.shape[1]}."
+            )
+        if sample_weight is None:
+            return X, y, np.ones(len(y))
+        weight = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
+        if weight.shape != (len(y),):
+            raise ValueError(
+                f"sample_weight must have shape {(len(y),)}, one weight for each row; "
+                f"got {weight.shape}."
+            )
+        if weight.min() < 0:
+            raise ValueError(f"sample_weight must be at least 0; got {weight.min():g}.")
+        return X, y, weight
+
+    def _check_params(self) -> tuple[Plan, Strategy]:
+        check_option("loss", self.loss, list(LOSSES))
+        check_option("solver", self.solver, ["adam", "adamw", "sgd"])
+        check_number("learning_rate_init", self.learning_rate_init, low=0, open_low=True)
+        check_number("alpha", self.alpha, low=0)
+        check_number("batch_size", self.batch_size, low=1, integer=True, also=["auto"])
+        check_number("max_iter", self.max_iter, low=1, integer=True)
+        check_number("tol", self.tol, low=0)
+        check_number("n_iter_no_change", self.n_iter_no_change, low=1, integer=True)
+        check_number(
+            "validation_fraction",
+            self.validation_fraction,
+            low=0,
+            high=1,
+            open_low=True,
+            open_high=True,
+        )
+        check_number("momentum", self.momentum, low=0, high=1)
+        check_number("beta_1", self.beta_1, low=0, high=1, open_high=True)
+        check_number("beta_2", self.beta_2, low=0, high=1, open_high=True)
+        check_number("epsilon", self.epsilon, low=0, open_low=True)
+        check_number("max_snapshots", self.max_snapshots, low=1, integer=True, also=[None])
+        check_option("dtype", self.dtype, list(_DTYPES))
+        for name in ("shuffle", "early_stopping", "nesterovs_momentum", "standardize"):
+            check_option(name, getattr(self, name), [True, False])
+        self._check_device()
+        strategy = make_strategy(self.strategy)
+        strategy.check_params()
+        return Plan(**{name: getattr(self, name) for name in Plan.__annotations__}), strategy
+
+    def _check_device(self) -> None:
+        try:
+            found = usable_device(self.device)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"device must be a device that torch knows, such as 'cpu' or 'cuda'; "
+                f"got {self.device!r}."
+            ) from error
+        if found != str(self.device) and not hasattr(self, "net_"):
+            raise ValueError(f"device must be present on this machine; got {self.device!r}.")
+
+    def _structure(self, strategy: Strategy) -> dict[str, Any]:
+        """What cannot change while the stream goes on."""
+        return {
+            "module": self._recipe(),
+            "dtype": self.dtype,
+            "standardize": self.standardize,
+            "strategy": _kinds(strategy),
+        }
+
+    def _check_structure(self, strategy: Strategy) -> None:
+        for name, now in self._structure(strategy).items():
+            if now != self._built[name]:
+                raise ValueError(
+                    f"{name} must stay what it was while the stream goes on: {self._built[name]}; "
+                    f"got {now}. Call fit to start anew."
+                )
+
+    def _start(self, X: Any, y: Any, weight: Any, strategy: Strategy) -> None:
+        """Make a new net for the first experience."""
+        chance = check_random_state(self.random_state)
+        seed, strategy_seed = (int(s) for s in chance.randint(np.iinfo(np.int32).max, size=2))
+        if self.standardize:
+            self._scaling = Scaling.of(_dense(X), weight)
+            self._target_scaling = Scaling.of(y, weight)
+        else:
+            self._scaling = Scaling.identity(X.shape[1])
+            self._target_scaling = Scaling.identity(y.shape[1])
+        self.net_ = ContinualNet(
+            self._recipe(),
+            units=Units.of(
+                torch.from_numpy(self._scaling.constant),
+                torch.from_numpy(self._target_scaling.constant),
+                _DTYPES[self.dtype],
+            ),
+            standardize=self.standardize,
+            seed=seed,
+            strategy_seed=strategy_seed,
+            device=str(self.device),
+            callbacks=copy.deepcopy(self.callbacks),
+        ).initialize()
+        self.strategy_ = strategy
+        self._built = self._structure(strategy)
+        self.n_outputs_ = y.shape[1]
+        self.n_experiences_ = 0
+        self.experiences_: list[ExperienceRecord] = []
+        self._snapshots: list[Snapshot] = []
+
+    def _learn(
+        self, label: Any, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy
+    ) -> None:
+        """One experience; the net is restored if it fails."""
+        begun = time.perf_counter()
+        self._move()
+        strategy = copy.deepcopy(self.strategy_)
+        strategy.set_params(**_leaves(fresh))
+        before, chance = self.net_.snapshot(), self.net_.chance()
+        try:
+            progress = self.net_.learn(self._rows(X, y, weight), strategy, plan)
+        except BaseException:
+            self.net_.restore(before)
+            self.net_.set_chance(chance)
+            raise
+        self.strategy_ = strategy
+        self.n_experiences_ += 1
+        self.n_iter_ = len(progress.losses)
+        self.loss_curve_ = progress.losses
+        self.validation_losses_ = progress.validation_losses
+        record = ExperienceRecord(
+            label,
+            len(y),
+            progress.n_validation,
+            len(progress.losses),
+            progress.losses[-1] if progress.losses else float("nan"),
+            time.perf_counter() - begun,
+            strategy.n_bytes,
+        )
+        self.experiences_ = [*self.experiences_, record][-_KEPT_RECORDS:]
+        kept = [*self._snapshots, self.net_.snapshot()]
+        self._snapshots = kept if self.max_snapshots is None else kept[-self.max_snapshots :]
+
+    def _rows(self, X: Any, y: Any, weight: Any) -> Rows:
+        dtype, device = _DTYPES[self.dtype], torch.device(self.net_.device)
+        return Rows(
+            torch.from_numpy(self._scaling.forward(_dense(X))).to(device, dtype),
+            torch.from_numpy(self._target_scaling.forward(y)).to(device, dtype),
+            None
+            if (weight == 1).all()
+            else torch.from_numpy(weight).to(device, dtype).unsqueeze(1),
+        )
+
+    def _move(self) -> None:
+        """Follow ``device`` if it was changed between experiences."""
+        device = usable_device(self.device)
+        if self.net_.device != device:
+            self.net_ = self.net_.moved(device)
+            self.strategy_ = to_device(self.strategy_, torch.device(device))
+            self._snapshots = to_device(self._snapshots, torch.device(device))
+
+    def _snapshot_after(self, after: int | None) -> Snapshot:
+        n, kept = self.n_experiences_, len(self._snapshots)
+        if after is None:
+            return self._snapshots[-1]
+        check_number("after", after, low=-n, high=n - 1, integer=True)
+        place = after % n - (n - kept)
+        if place < 0:
+            raise ValueError(
+                f"after must be one of the last {kept} of {n} experiences, whose snapshots are "
+                f"kept; got {after!r}. Raise max_snapshots (now {self.max_snapshots}) to keep more."
+            )
+        return self._snapshots[place]
+
+    @contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """If the block fails or is interrupted, leave the estimator as it was."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+
+def _dense(X: Any) -> npt.NDArray[np.floating[Any]]:
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def _without_zeros(X: Any, y: Any, weight: Any, label: Any) -> tuple[Any, Any, Any]:
+    """Rows of weight zero count as absent: they shape neither statistics nor memory."""
+    present = weight > 0
+    if not present.any():
+        raise ValueError(
+            f"sample_weight must be positive for some row of experience {label!r}; all are 0."
+        )
+    return (X, y, weight) if present.all() else (X[present], y[present], weight[present])
+
+
+def _leaves(strategy: Strategy) -> dict[str, Any]:
+    """Hyper-parameters that are plain values, not strategies."""
+    params = strategy.get_params()
+    return {k: v for k, v in params.items() if not isinstance(v, Strategy) and k != "parts"}
+
+
+def _kinds(strategy: Strategy) -> list[str]:
+    """The names of the strategy's class and of those inside it."""
+    inner = [v for v in strategy.get_params().values() if isinstance(v, Strategy)]
+    return [type(part).__name__ for part in [strategy, *inner]]

@@ -1,0 +1,67 @@
+"""Standardisation with the statistics of the first experience."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Centre and scale of columns, in float64.
+
+    Parameters
+    ----------
+    centre, scale : ndarray of shape (n_columns,)
+        ``(values - centre) / scale`` is what the rows hold.
+    constant : ndarray of shape (n_columns,), dtype bool
+        Columns that did not vary. A value that equals the constant becomes exactly zero.
+    """
+
+    centre: npt.NDArray[np.float64]
+    scale: npt.NDArray[np.float64]
+    constant: npt.NDArray[np.bool_]
+
+    @classmethod
+    def identity(cls, n_columns: int) -> Self:
+        """Leaves the values alone."""
+        return cls(np.zeros(n_columns), np.ones(n_columns), np.zeros(n_columns, dtype=bool))
+
+    @classmethod
+    def of(cls, values: Floats, weight: Floats | None) -> Self:
+        """Mean and standard deviation, weighted.
+
+        A column is constant if it varies by no more than its floating-point type can tell.
+        """
+        top = np.abs(values).max(axis=0).astype(np.float64)
+        top[top == 0] = 1.0
+        spread = values.max(axis=0).astype(np.float64) - values.min(axis=0)
+        constant = spread <= _resolution(values) * top
+        # Relative to the largest value, so that squares do not overflow.
+        relative = values / top
+        centre = np.average(relative, axis=0, weights=weight)
+        deviation = np.sqrt(np.average((relative - centre) ** 2, axis=0, weights=weight)) * top
+        centre = np.where(constant, values[0], centre * top)
+        constant |= deviation == 0
+        scale = np.where(constant, np.where(centre == 0, 1.0, np.abs(centre)), deviation)
+        return cls(centre, scale, constant)
+
+    def forward(self, values: Floats) -> npt.NDArray[np.float64]:
+        """Standardise."""
+        scaled: npt.NDArray[np.float64] = (values - self.centre) / self.scale
+        if self.constant.any():
+            scaled[self.constant & (np.abs(scaled) <= _resolution(values))] = 0.0
+        return scaled
+
+    def backward(self, scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Undo `forward`."""
+        return scaled * self.scale + self.centre
+
+
+def _resolution(values: Floats) -> float:
+    return 8 * float(np.finfo(values.dtype).eps)

@@ -1,0 +1,143 @@
+"""Units: how a column that was constant at first is read once it moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from sklearn_cl._rows import Rows
+from sklearn_cl._state import Stateful
+
+_BOUND = 10.0
+_JUMP = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Units(Stateful):
+    """The affine map from the unit of the rows to the unit of the net; the identity as a rule.
+
+    Rows are standardised with the statistics of the first experience. A column that was
+    constant there has none: it is *asleep*, and the net reads zero whatever its value. It
+    wakes in the first experience in which it differs from that constant, with the statistics
+    of that experience, and its input stays bounded from then on.
+
+    Parameters
+    ----------
+    asleep, target_asleep : Tensor of shape (n_features,) or (n_outputs,), dtype bool
+        The columns that have been constant so far.
+    gain, shift, bound : Tensor of shape (n_features,)
+        The net reads ``clip(X * gain + shift, -bound, bound)``.
+    target_gain, target_shift : Tensor of shape (n_outputs,)
+        The net is taught ``y * target_gain + target_shift``.
+    identity : bool
+        Whether all that changes nothing.
+    """
+
+    asleep: Tensor
+    target_asleep: Tensor
+    gain: Tensor
+    shift: Tensor
+    bound: Tensor
+    target_gain: Tensor
+    target_shift: Tensor
+    identity: bool
+
+    @classmethod
+    def of(cls, asleep: Tensor, target_asleep: Tensor, dtype: torch.dtype) -> Units:
+        """Units before anything has been learnt."""
+        gain, target_gain = (~asleep).to(dtype), torch.ones_like(target_asleep, dtype=dtype)
+        shift, bound = torch.zeros_like(gain), torch.full_like(gain, float("inf"))
+        identity = not bool(asleep.any())
+        return cls(
+            asleep,
+            target_asleep,
+            gain,
+            shift,
+            bound,
+            target_gain,
+            torch.zeros_like(target_gain),
+            identity,
+        )
+
+    def to(self, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Units:
+        """The same units in another dtype or on another device."""
+        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "identity"}
+        return replace(
+            self,
+            **{
+                name: tensor.to(device, dtype if tensor.is_floating_point() else None)
+                for name, tensor in tensors.items()
+            },
+        )
+
+    def inputs(self, X: Tensor) -> Tensor:
+        """What the net reads."""
+        if self.identity:
+            return X
+        return torch.clamp(X * self.gain + self.shift, -self.bound, self.bound)
+
+    def targets(self, y: Tensor) -> Tensor:
+        """What the net is taught."""
+        return y if self.identity else y * self.target_gain + self.target_shift
+
+    def outputs(self, f: Tensor) -> Tensor:
+        """The net's answer in the unit of the rows."""
+        return f if self.identity else (f - self.target_shift) / self.target_gain
+
+    def wake(self, rows: Rows) -> Units:
+        """Units after the columns that move in ``rows`` have been given their statistics."""
+        woken = self.asleep & (rows.X != 0).any(0)
+        target_woken = self.target_asleep & (rows.y != 0).any(0)
+        if not bool(woken.any() or target_woken.any()):
+            return self
+        gain, shift = _woken(rows.X)
+        target_gain, target_shift = _woken(rows.y)
+        seen = (rows.X * gain + shift).abs().amax(0).clamp(min=_BOUND)
+        return Units(
+            self.asleep & ~woken,
+            self.target_asleep & ~target_woken,
+            torch.where(woken, gain, self.gain),
+            torch.where(woken, shift, self.shift),
+            torch.where(woken, seen, self.bound),
+            torch.where(target_woken, target_gain, self.target_gain),
+            torch.where(target_woken, target_shift, self.target_shift),
+            identity=False,
+        )
+
+    def anew(self, rows: Rows) -> Units:
+        """Units of a net that starts anew on ``rows``."""
+        mean, spread = _moments(rows.X, rows.weight)
+        target_mean, target_spread = _moments(rows.y, rows.weight)
+        asleep, target_asleep = (rows.X == rows.X[0]).all(0), (rows.y == rows.y[0]).all(0)
+        gain = torch.where(asleep, 0.0, 1 / spread)
+        target_gain = torch.where(target_asleep, 1.0, 1 / target_spread)
+        dtype = rows.X.dtype
+        return replace(
+            Units.of(asleep, target_asleep, dtype),
+            gain=gain.to(dtype),
+            shift=torch.where(asleep, 0.0, -mean * gain).to(dtype),
+            target_gain=target_gain.to(dtype),
+            target_shift=(-target_mean * target_gain).to(dtype),
+            identity=False,
+        )
+
+
+def _moments(columns: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    values = columns.double()
+    if weight is None:
+        return values.mean(0), values.std(0, correction=0)
+    share = weight.double() / weight.double().sum()
+    mean = (share * values).sum(0)
+    return mean, (share * (values - mean).square()).sum(0).sqrt()
+
+
+def _woken(columns: Tensor) -> tuple[Tensor, Tensor]:
+    mean, spread = _moments(columns, None)
+    # Zero is the old constant. It stays the centre, so that the function on old rows stays,
+    # unless the column now varies about a place that is far away.
+    far = (mean.abs() > _JUMP * spread) & (spread > 1e-6 * mean.abs())
+    centre = torch.where(far, mean, 0.0)
+    gain = 1 / (columns.double() - centre).square().mean(0).sqrt()
+    return gain.to(columns.dtype), (-centre * gain).to(columns.dtype)

@@ -1,0 +1,90 @@
+"""Baselines: what continual learning has to beat, and what it would like to reach."""
+
+from __future__ import annotations
+
+from sklearn_cl._learner import Learner
+from sklearn_cl._rows import Rows, concatenate
+from sklearn_cl.strategies._base import Strategy
+
+
+class Naive(Strategy):
+    """Train on each experience as it comes, and on nothing else: fine-tuning.
+
+    It forgets: the floor that every strategy should beat.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import Naive
+    >>> Naive()
+    Naive()
+    """
+
+    name = "naive"
+
+
+class NoRetrain(Strategy):
+    """Train on the first experience and never again.
+
+    If this does as well as the others, the stream does not drift.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import NoRetrain
+    >>> NoRetrain()
+    NoRetrain()
+    """
+
+    name = "no_retrain"
+    trained_ = False
+
+    def begin(self, experience: Rows, learner: Learner) -> Rows | None:
+        return None if self.trained_ else experience
+
+    def consolidate(self, experience: Rows, learner: Learner) -> None:
+        self.trained_ = True
+
+
+class FromScratch(Strategy):
+    """Start anew with each experience and train on it alone.
+
+    The ceiling of plasticity: it owes nothing to the past, not even a bad start. After each
+    experience the model is the one that ``fit`` would give on that experience.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import FromScratch
+    >>> FromScratch()
+    FromScratch()
+    """
+
+    name = "from_scratch"
+    trained_ = False
+
+    def begin(self, experience: Rows, learner: Learner) -> Rows | None:
+        if self.trained_:
+            learner.reset()
+        return experience
+
+    def consolidate(self, experience: Rows, learner: Learner) -> None:
+        self.trained_ = True
+
+
+class Cumulative(Strategy):
+    """Train on all rows seen so far, from where the last experience ended.
+
+    The usual reference: it keeps every row (once), and each experience costs more than the
+    one before.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import Cumulative
+    >>> Cumulative()
+    Cumulative()
+    """
+
+    name = "cumulative"
+    rows_: Rows | None = None
+
+    def begin(self, experience: Rows, learner: Learner) -> Rows | None:
+        self.rows_ = experience if self.rows_ is None else concatenate(self.rows_, experience)
+        return self.rows_
