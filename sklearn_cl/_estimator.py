@@ -415,6 +415,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self._move()
         strategy = copy.deepcopy(self.strategy_)
         strategy.set_params(**_leaves(fresh))
+        strategy.check_params()
         before, chance = self.net_.snapshot(), self.net_.chance()
         try:
             progress = self.net_.learn(self._rows(X, y, weight), strategy, plan)
@@ -492,7 +493,8 @@ def _without_zeros(X: Any, y: Any, weight: Any, label: Any) -> tuple[Any, Any, A
     present = weight > 0
     if not present.any():
         raise ValueError(
-            f"sample_weight must be positive for some row of experience {label!r}; all are 0."
+            f"sample_weight must not be zero for every row of an experience; all {len(weight)} "
+            f"weights of experience {label!r} are zero."
         )
     return (X, y, weight) if present.all() else (X[present], y[present], weight[present])
 

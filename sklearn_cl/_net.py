@@ -414,15 +414,16 @@ class ContinualNet(NeuralNet):
         return False
 
     def _warn_if_useless(self, rows: Rows) -> None:
-        y = self.engine_.units.targets(rows.y)
-        constant = float(LOSSES[self.plan_.loss].value(y - y.mean(0)).mean())
-        floor = max(constant, 1.0 if self.standardize else 0.0)
+        """Warn of a fit that is finite and far worse than an untrained net's."""
+        value = LOSSES[self.plan_.loss].value(self.engine_.units.targets(rows.y))
+        untrained = max(float(value.mean()), 1.0 if self.standardize else 0.0)
         last = self.progress_.losses[-1]
-        if last > 10 * floor > 0:
+        if last > 10 * untrained > 0:
             warnings.warn(
-                f"The training loss ({last:.3g}) is over ten times that of predicting the mean "
-                f"({floor:.3g}): the training has as good as diverged. Lower learning_rate_init "
-                f"(got {self.plan_.learning_rate_init}) or check the scale of X and y.",
+                f"The training loss ({last:.3g}) is over ten times that of predicting zero "
+                f"({untrained:.3g}): the training has as good as diverged. Lower "
+                f"learning_rate_init (got {self.plan_.learning_rate_init}) or check the scale of "
+                "X and y.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -284,12 +284,6 @@ class ContinualRegressor(BaseContinualRegressor):
         self.callbacks = callbacks
         self.verbose = verbose
         self.random_state = random_state
-        for name in module_params:
-            if not name.startswith("module__"):
-                raise TypeError(
-                    f"ContinualRegressor takes arguments of the module as module__name; "
-                    f"got {name!r}."
-                )
         vars(self).update(module_params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -305,7 +299,7 @@ class ContinualRegressor(BaseContinualRegressor):
         dict
             Values by name.
         """
-        return super().get_params(deep) | self._module_params()
+        return super().get_params(deep) | self._extra_params()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; the module's as ``module__name``, a strategy's as ``strategy__name``.
@@ -323,14 +317,28 @@ class ContinualRegressor(BaseContinualRegressor):
         self : object
             The estimator.
         """
-        inner = {name: params.pop(name) for name in list(params) if name.startswith("module__")}
+        extra = {name: params.pop(name) for name in list(params) if self._is_extra(name)}
         super().set_params(**params)
-        vars(self).update(inner)
+        vars(self).update(extra)
         return self
 
-    def _module_params(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name.startswith("module__")}
+    def _extra_params(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if self._is_extra(name)}
+
+    def _is_extra(self, name: str) -> bool:
+        """Whether a name is not in the signature: the module's, or a mistake told at fit."""
+        learnt = name.startswith("_") or name.endswith("_")
+        first, _, rest = name.partition("__")
+        return not learnt and first not in self._get_param_names() or bool(rest) and first == "module"
 
     def _recipe(self) -> Callable[[int, int, torch.Generator], nn.Module]:
-        inner = self._module_params().items()
-        return ModuleRecipe(self.module, {k.removeprefix("module__"): v for k, v in inner})
+        extra = self._extra_params()
+        unknown = [name for name in extra if not name.startswith("module__")]
+        if unknown:
+            raise ValueError(
+                f"{unknown[0]} is not a parameter of ContinualRegressor; those of the module are "
+                f"written module__name; got {unknown[0]}={extra[unknown[0]]!r}."
+            )
+        return ModuleRecipe(
+            self.module, {k.removeprefix("module__"): v for k, v in extra.items()}
+        )

@@ -16,7 +16,7 @@ class EWC(Strategy):
 
     It adds to the loss
 
-    .. math:: \lambda \sum_i F_i (\theta_i - \theta^*_i)^2, \qquad
+    .. math:: \lambda \gamma \sum_i F_i (\theta_i - \theta^*_i)^2, \qquad
         F \leftarrow \gamma F + \mathrm{mean}_{n,k} (\partial f_k(x_n) / \partial \theta)^2
 
     where :math:`\theta^*` are the parameters after the latest experience: one anchor is enough,
@@ -31,8 +31,9 @@ class EWC(Strategy):
         standardises the target. For a linear model whose inputs are uncorrelated, 1 gives the
         joint fit of experiences of equal size, :math:`n_{old} / n_{new}` that of two others.
     decay : float, default=1.0
-        :math:`\gamma`, the part of the old importance that is kept at each experience, from 0
-        (only the latest counts) to 1 (all count alike).
+        :math:`\gamma`, by which each new experience discounts the whole past: 1 remembers all
+        alike, 0 is `Naive`. A linear model then fits the experiences with weights
+        :math:`\gamma^{T - t}`.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class EWC(Strategy):
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self.anchor_ is not None and self.strength:
             change = learner.theta - self.anchor_
-            grad.addcmul_(self.importance_, change, value=2 * self.strength)
+            grad.addcmul_(self.importance_, change, value=2 * self.strength * self.decay)
 
     def consolidate(self, experience: Rows, learner: Learner) -> None:
         F = learner.mean_squared_jacobian(experience)
@@ -94,7 +95,7 @@ class KroneckerEWC(Strategy):
     strength : float, default=1.0
         Weight of the penalty, at least 0; 0 is `Naive`.
     decay : float, default=1.0
-        The part of the old importance that is kept at each experience, from 0 to 1.
+        By which each new experience discounts the whole past, from 0 to 1.
 
     Attributes
     ----------
@@ -135,7 +136,7 @@ class KroneckerEWC(Strategy):
             return
         change = learner.theta - self.anchor_
         for weight, bias, A, G in self.factors_:
-            pull = 2 * self.strength * G @ _join(change, weight, bias, len(G)) @ A
+            pull = 2 * self.strength * self.decay * G @ _join(change, weight, bias, len(G)) @ A
             n_in = (weight.stop - weight.start) // len(G)
             grad[weight] += pull[:, :n_in].reshape(-1)
             grad[bias] += pull[:, n_in:].reshape(-1)
