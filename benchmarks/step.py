@@ -9,6 +9,7 @@ rounds. 20 000 x 32 rows of float32, a 64-64 perceptron, batches of 128, Adam.
 from __future__ import annotations
 
 import argparse
+import itertools
 import platform
 import time
 import warnings
@@ -39,7 +40,7 @@ def bare(X: np.ndarray, y: np.ndarray, epochs: int) -> None:
     inputs, targets = torch.from_numpy(X), torch.from_numpy(y).unsqueeze(1)
     widths = [N_FEATURES, *HIDDEN]
     layers: list[nn.Module] = []
-    for n_in, n_out in zip(widths[:-1], widths[1:], strict=True):
+    for n_in, n_out in itertools.pairwise(widths):
         layers += [nn.Linear(n_in, n_out), nn.ReLU()]
     net, criterion = nn.Sequential(*layers, nn.Linear(widths[-1], 1)), nn.MSELoss()
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
@@ -77,7 +78,9 @@ def second_experience(strategy: str, epochs: int) -> Callable[[], None]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
@@ -107,8 +110,10 @@ def main() -> None:
                 run()
                 seconds[name].append(time.process_time() - begun)
     steps = options.epochs * -(-N_ROWS // BATCH)
-    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, "
-          + ", ".join(f"{p} {version(p)}" for p in ("torch", "scikit-learn", "numpy")))
+    print(
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, "
+        + ", ".join(f"{p} {version(p)}" for p in ("torch", "scikit-learn", "numpy"))
+    )
     print(f"{options.rounds} rounds of {options.epochs} epochs, {steps} steps each, one thread\n")
     print(f"{'':14}{'ms per step':>12}")
     for name, values in seconds.items():

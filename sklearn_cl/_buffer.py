@@ -103,7 +103,7 @@ class Balanced(Buffer):
         starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
         rank = torch.arange(n_union) - starts
         # Among equal ranks the newest experience comes first.
-        first = (rank * self.n_experiences + (self.n_experiences - 1 - self.experience[order]))
+        first = rank * self.n_experiences + (self.n_experiences - 1 - self.experience[order])
         kept = order[first.argsort()[: self.capacity]].sort().values
         self.keys, self.experience = self.keys[kept], self.experience[kept]
         return kept

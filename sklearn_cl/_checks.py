@@ -39,7 +39,8 @@ def check_number(
 
 def check_option(name: str, value: Any, options: Collection[Any]) -> None:
     """Raise a ValueError unless ``value`` is one of ``options``."""
-    if not any(value is option or (type(value) is type(option) and value == option)
-               for option in options):
+    if not any(
+        value is option or (type(value) is type(option) and value == option) for option in options
+    ):
         known = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name} must be one of {known}; got {value!r}.")

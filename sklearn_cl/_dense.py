@@ -54,9 +54,11 @@ class DenseEngine(Engine):
         hooks = any(
             m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in module.modules()
         )
-        return not hooks and all(p.requires_grad for p in parameters) and len(
-            {id(p) for p in parameters}
-        ) == 2 * len(layers)
+        return (
+            not hooks
+            and all(p.requires_grad for p in parameters)
+            and len({id(p) for p in parameters}) == 2 * len(layers)
+        )
 
     def backward(self, rows: Rows, into: Tensor) -> Tensor:
         """Write the gradient of the loss of ``rows`` to ``into``; return the loss."""
@@ -97,8 +99,8 @@ def _layers(module: nn.Module) -> tuple[list[nn.Linear], list[_Activation]]:
         if type(part) is nn.Linear and part.bias is not None:
             layers.append(part)
             activations.append(_ACTIVATIONS[nn.Identity])
-        elif type(part) in _ACTIVATIONS and layers and (
-            activations[-1] is _ACTIVATIONS[nn.Identity]
+        elif (
+            type(part) in _ACTIVATIONS and layers and (activations[-1] is _ACTIVATIONS[nn.Identity])
         ):
             activations[-1] = _ACTIVATIONS[type(part)]
         else:

@@ -65,9 +65,7 @@ class AutogradEngine(Engine):
             into.zero_()
             loss.backward()
         else:
-            gradients = torch.autograd.grad(
-                loss, self.flat.parameters, materialize_grads=True
-            )
+            gradients = torch.autograd.grad(loss, self.flat.parameters, materialize_grads=True)
             torch.cat([gradient.reshape(-1) for gradient in gradients], out=into)
         return loss.detach()
 

@@ -101,9 +101,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     def _recipe(self) -> Callable[[int, int, torch.Generator], nn.Module]:
         """What makes the module."""
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, experience: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, experience: Any = None) -> Self:
         """Forget everything and learn a stream of experiences.
 
         Parameters
@@ -217,9 +215,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             )
         return y[:, 0] if self.n_outputs_ == 1 else y
 
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, experience: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, experience: Any = None) -> float:
         """Coefficient of determination R^2 of the latest model.
 
         Parameters
@@ -407,9 +403,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self.experiences_: list[ExperienceRecord] = []
         self._snapshots: list[Snapshot] = []
 
-    def _learn(
-        self, label: Any, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy
-    ) -> None:
+    def _learn(self, label: Any, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy) -> None:
         """One experience; the net is restored if it fails."""
         begun = time.perf_counter()
         self._move()
@@ -479,8 +473,8 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
 

@@ -71,10 +71,15 @@ class Flat:
         """Raise a ValueError if a parameter is no longer the view that it was made."""
         trainable = [p for p in self.module.parameters() if p.requires_grad]
         same = len(trainable) == len(self.parameters) and all(
-            now is then and now.data_ptr() == value.data_ptr() and now.grad is not None
+            now is then
+            and now.data_ptr() == value.data_ptr()
+            and now.grad is not None
             and now.grad.data_ptr() == gradient.data_ptr()
             for now, then, value, gradient in zip(
-                trainable, self.parameters, self.views(self.theta), self.views(self.grad),
+                trainable,
+                self.parameters,
+                self.views(self.theta),
+                self.views(self.grad),
                 strict=True,
             )
         )

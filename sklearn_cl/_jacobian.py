@@ -68,7 +68,9 @@ def has_linear_factors(engine: Engine, rows: Rows) -> bool:
         return False
     few = rows.take(slice(2))
     calls, f = _trace(engine, few.X)
-    if len(calls) != len(_linear(engine)) or len({id(layer) for layer, _, _ in calls}) != len(calls):
+    if len(calls) != len(_linear(engine)) or len({id(layer) for layer, _, _ in calls}) != len(
+        calls
+    ):
         return False
     if any(a.ndim != 2 for _, a, _ in calls):
         return False

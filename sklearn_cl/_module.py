@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,7 @@ class MLPRecipe:
         """Make the module; torch's global generator is left alone."""
         widths = [n_features, *self.hidden_layer_sizes, n_outputs]
         layers: list[nn.Module] = []
-        for n_in, n_out in zip(widths[:-1], widths[1:], strict=True):
+        for n_in, n_out in itertools.pairwise(widths):
             # nn.Linear() draws from the global generator even if the weights are overwritten.
             layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
             bound = ((2.0 if self.activation == "logistic" else 6.0) / (n_in + n_out)) ** 0.5

@@ -28,6 +28,8 @@ from sklearn_cl._state import Stateful, pack, to_device, unpack
 from sklearn_cl._units import Units
 from sklearn_cl.strategies import Strategy
 
+_Predict = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -159,7 +161,7 @@ class ContinualNet(NeuralNet):
         self.engine_: Engine = (DenseEngine if dense else AutogradEngine)(
             module, self.units.to(device=device)
         )
-        self.latest_predictor_: tuple[Snapshot | None, Any] = (None, None)
+        self.latest_predictor_: tuple[Snapshot | None, _Predict] = (None, _nothing)
         self.initial_ = self.snapshot()
         self.initial_order_ = self.generator_.get_state()
         return self
@@ -304,9 +306,7 @@ class ContinualNet(NeuralNet):
         self.generator_.set_state(states[0])
         self.strategy_generator_.set_state(states[1])
 
-    def predictor(
-        self, snapshot: Snapshot
-    ) -> Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
+    def predictor(self, snapshot: Snapshot) -> _Predict:
         """A function from standardised inputs to standardised outputs, both float64.
 
         Float64, because a float32 product of matrices depends on how many rows there are.
@@ -347,7 +347,7 @@ class ContinualNet(NeuralNet):
         params, learnt = state["params"], state["learnt"]
         # A model that was trained on a GPU opens on a machine without one.
         params = params | {"device": usable_device(params["device"])}
-        vars(self).update(vars(ContinualNet(**params).initialize()))
+        self.__dict__.update(vars(ContinualNet(**params).initialize()))
         device = torch.device(self.device)
         self.initial_ = to_device(learnt["initial"], device)
         self.restore(to_device(learnt["now"], device))
@@ -427,6 +427,10 @@ class ContinualNet(NeuralNet):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+
+
+def _nothing(X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    raise RuntimeError("there is no predictor yet")
 
 
 class Batches:

@@ -284,7 +284,7 @@ class ContinualRegressor(BaseContinualRegressor):
         self.callbacks = callbacks
         self.verbose = verbose
         self.random_state = random_state
-        vars(self).update(module_params)
+        self.__dict__.update(module_params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this estimator, those of the module as ``module__name`` among them.
@@ -299,7 +299,8 @@ class ContinualRegressor(BaseContinualRegressor):
         dict
             Values by name.
         """
-        return super().get_params(deep) | self._extra_params()
+        params: dict[str, Any] = super().get_params(deep)
+        return params | self._extra_params()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; the module's as ``module__name``, a strategy's as ``strategy__name``.
@@ -319,7 +320,7 @@ class ContinualRegressor(BaseContinualRegressor):
         """
         extra = {name: params.pop(name) for name in list(params) if self._is_extra(name)}
         super().set_params(**params)
-        vars(self).update(extra)
+        self.__dict__.update(extra)
         return self
 
     def _extra_params(self) -> dict[str, Any]:
@@ -329,7 +330,9 @@ class ContinualRegressor(BaseContinualRegressor):
         """Whether a name is not in the signature: the module's, or a mistake told at fit."""
         learnt = name.startswith("_") or name.endswith("_")
         first, _, rest = name.partition("__")
-        return not learnt and first not in self._get_param_names() or bool(rest) and first == "module"
+        if first == "module" and rest:
+            return True
+        return not learnt and first not in self._get_param_names()
 
     def _recipe(self) -> Callable[[int, int, torch.Generator], nn.Module]:
         extra = self._extra_params()
@@ -339,6 +342,4 @@ class ContinualRegressor(BaseContinualRegressor):
                 f"{unknown[0]} is not a parameter of ContinualRegressor; those of the module are "
                 f"written module__name; got {unknown[0]}={extra[unknown[0]]!r}."
             )
-        return ModuleRecipe(
-            self.module, {k.removeprefix("module__"): v for k, v in extra.items()}
-        )
+        return ModuleRecipe(self.module, {k.removeprefix("module__"): v for k, v in extra.items()})

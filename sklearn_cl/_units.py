@@ -110,7 +110,7 @@ class Units(Stateful):
         """Units of a net that starts anew on ``rows``."""
         mean, spread = _moments(rows.X, rows.weight)
         target_mean, target_spread = _moments(rows.y, rows.weight)
-        asleep, target_asleep = (rows.X == rows.X[0]).all(0), (rows.y == rows.y[0]).all(0)
+        asleep, target_asleep = (rows.X[0] == rows.X).all(0), (rows.y == rows.y[0]).all(0)
         gain = torch.where(asleep, 0.0, 1 / spread)
         target_gain = torch.where(target_asleep, 1.0, 1 / target_spread)
         dtype = rows.X.dtype

@@ -230,9 +230,7 @@ def forward_transfer(
     return _result((before - b[..., 1:]).mean(-1))
 
 
-def intransigence(
-    R: npt.ArrayLike, joint: npt.ArrayLike, *, greater_is_better: bool = True
-) -> Any:
+def intransigence(R: npt.ArrayLike, joint: npt.ArrayLike, *, greater_is_better: bool = True) -> Any:
     r"""How much worse the last experience is learnt than by joint training, :math:`b_T - R_{TT}`.
 
     Parameters

@@ -92,9 +92,7 @@ def continual_validate(
     X, y, experience = indexable(X, y, experience)
     parts = split_experiences(experience, len(y))
     if len(parts) < 2:
-        raise ValueError(
-            f"experience must label at least two experiences; got {len(parts)}."
-        )
+        raise ValueError(f"experience must label at least two experiences; got {len(parts)}.")
     scorer = check_scoring(estimator, scoring=scoring)
     train, test = [], []
     for label, rows in parts:

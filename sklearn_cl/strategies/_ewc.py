@@ -70,7 +70,7 @@ class EWC(Strategy):
         check_number("decay", self.decay, low=0, high=1)
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
-        if self.anchor_ is not None and self.strength:
+        if self.anchor_ is not None and self.importance_ is not None and self.strength:
             change = learner.theta - self.anchor_
             grad.addcmul_(self.importance_, change, value=2 * self.strength * self.decay)
 
@@ -154,9 +154,7 @@ class KroneckerEWC(Strategy):
         self.anchor_ = learner.theta.clone()
 
 
-def _kronecker(
-    experience: Rows, learner: Learner
-) -> list[tuple[slice, slice, Tensor, Tensor]]:
+def _kronecker(experience: Rows, learner: Learner) -> list[tuple[slice, slice, Tensor, Tensor]]:
     """A and G of every layer, means over the rows; G over the outputs too."""
     sums: dict[int, tuple[slice, slice, Tensor, Tensor]] = {}
     passes = 0.0

@@ -48,4 +48,5 @@ def make_strategy(strategy: Any) -> Strategy:
 def _classes() -> dict[str, type[Strategy]]:
     package = importlib.import_module("sklearn_cl.strategies")
     public = [getattr(package, name) for name in package.__all__]
-    return {cls.name: cls for cls in public if isinstance(cls, type) and cls.name}
+    classes = [cls for cls in public if isinstance(cls, type) and issubclass(cls, Strategy)]
+    return {cls.name: cls for cls in classes if cls.name}

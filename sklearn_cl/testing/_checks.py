@@ -132,9 +132,7 @@ def _check_global_generators_untouched(strategy: Strategy) -> None:
 
 def _check_fit_equals_partial_fits(strategy: Strategy) -> None:
     X, y, experience = make_drift_stream(3, 60, random_state=0)
-    _same(
-        _regressor(strategy).fit(X, y, experience=experience), _learnt(strategy, _stream())
-    )
+    _same(_regressor(strategy).fit(X, y, experience=experience), _learnt(strategy, _stream()))
 
 
 def _check_pickle_in_mid_stream(strategy: Strategy) -> None:

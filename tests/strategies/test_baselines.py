@@ -17,7 +17,7 @@ def make(strategy, **params):
 
 
 def part(k):
-    return X[EXPERIENCE == k], Y[EXPERIENCE == k]
+    return X[k == EXPERIENCE], Y[k == EXPERIENCE]
 
 
 def test_from_scratch_is_a_fit_on_the_latest():

@@ -46,8 +46,15 @@ def test_autograd_penalties_add_up():
     # Adam does not see the scale of the loss, plain gradient descent does.
     def learn(strategy, rate):
         reg = ContinualMLPRegressor(
-            (8,), strategy=strategy, solver="sgd", momentum=0, learning_rate_init=rate,
-            max_iter=5, alpha=0, random_state=0, dtype="float64",
+            (8,),
+            strategy=strategy,
+            solver="sgd",
+            momentum=0,
+            learning_rate_init=rate,
+            max_iter=5,
+            alpha=0,
+            random_state=0,
+            dtype="float64",
         )
         return reg.fit(X, Y).predict(X)
 
@@ -64,10 +71,12 @@ def test_parameters_have_names():
     params = twin.get_params()
     assert params["replay__capacity"] == 7
     assert (params["ewc__strength"], params["ewc-2__strength"], params["ewc-2__decay"]) == (
-        2.0, 3.0, 0.5,
+        2.0,
+        3.0,
+        0.5,
     )
     assert twin.parts[0] is not both.parts[0]
-    with pytest.raises(ValueError, match="parameter must be one of .*replay__capacity"):
+    with pytest.raises(ValueError, match=r"parameter must be one of .*replay__capacity"):
         both.set_params(lwf__strength=1.0)
     reg = ContinualMLPRegressor(strategy=both).set_params(strategy__replay__capacity=9)
     assert reg.get_params()["strategy__replay__capacity"] == 9

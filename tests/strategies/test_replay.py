@@ -82,8 +82,10 @@ def test_reservoir_is_uniform():
 
 def test_reservoir_share_of_an_experience_is_hypergeometric():
     shares = np.array(
-        [np.bincount(offered(Reservoir(100), *[200] * 5, seed=s) // 200, minlength=5)
-         for s in range(500)]
+        [
+            np.bincount(offered(Reservoir(100), *[200] * 5, seed=s) // 200, minlength=5)
+            for s in range(500)
+        ]
     )
     assert shares.mean(0) == pytest.approx(np.full(5, 20), abs=1)
     assert shares.var(0) == pytest.approx(np.full(5, 14.4144), rel=0.3)
@@ -165,5 +167,5 @@ def test_replay_forgets_less_than_naive():
 def test_policy_cannot_change_in_mid_stream(tiny):
     reg = ContinualMLPRegressor((4,), strategy=Replay(), max_iter=1).partial_fit(*tiny[0])
     reg.set_params(strategy__policy="recent")
-    with pytest.raises(ValueError, match="policy must stay 'reservoir'.*got 'recent'"):
+    with pytest.raises(ValueError, match=r"policy must stay 'reservoir'.*got 'recent'"):
         reg.partial_fit(*tiny[1])
