@@ -48,7 +48,7 @@ except ImportError:
 
 shown = ["naive", "replay"]
 top = max(-R[strategy].min() for strategy in shown)
-fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained", sharey=True)
 for ax, strategy in zip(axes, shown, strict=True):
     image = ax.imshow(-R[strategy], cmap="cividis_r", vmin=0, vmax=top)
     for (i, j), error in zip(
@@ -64,4 +64,4 @@ for ax, strategy in zip(axes, shown, strict=True):
     )
 axes[0].set_ylabel("after learning experience")
 fig.colorbar(image, ax=axes, label="mean absolute error")
-fig.savefig("plot_quickstart.png", dpi=120)
+fig.savefig("plot_quickstart.png", dpi=120, bbox_inches="tight")

@@ -14,6 +14,10 @@ from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
 
 
+# Batches of a stream may come in any number of sizes, one of them at the end of each epoch.
+_KEPT_BUFFERS = 8
+
+
 class _Activation(NamedTuple):
     """An activation in place, and ``delta *= slope`` from its output."""
 
@@ -44,7 +48,7 @@ class DenseEngine(Engine):
         self._buffers: dict[int, list[Tensor]] = {}
 
     @staticmethod
-    def fits(module: nn.Module) -> bool:
+    def fits(module: nn.Module, n_features: int, n_outputs: int) -> bool:
         """Whether the module is a chain of linear layers and known activations."""
         try:
             layers, _ = _layers(module)
@@ -54,8 +58,10 @@ class DenseEngine(Engine):
         hooks = any(
             m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in module.modules()
         )
+        widths = (layers[0].in_features, layers[-1].out_features)
         return (
-            not hooks
+            widths == (n_features, n_outputs)
+            and not hooks
             and all(p.requires_grad for p in parameters)
             and len({id(p) for p in parameters}) == 2 * len(layers)
         )
@@ -67,6 +73,8 @@ class DenseEngine(Engine):
         gradients = self._gradients.get(id(into)) or self._cut(into)
         buffers = self._buffers.get(len(X))
         if buffers is None:
+            if len(self._buffers) >= _KEPT_BUFFERS:
+                self._buffers.clear()
             buffers = self._buffers[len(X)] = [X.new_empty(len(X), len(b)) for _, b in weights]
         with torch.no_grad():
             h = X

@@ -156,7 +156,7 @@ class ContinualNet(NeuralNet):
         self.generator_ = torch.Generator().manual_seed(self.seed)
         self.strategy_generator_ = torch.Generator().manual_seed(self.strategy_seed)
         module = self.module(n_features, n_outputs, self.generator_).to(device, dtype)
-        dense = DenseEngine.fits(module)
+        dense = DenseEngine.fits(module, n_features, n_outputs)
         self.module_ = module
         self.engine_: Engine = (DenseEngine if dense else AutogradEngine)(
             module, self.units.to(device=device)

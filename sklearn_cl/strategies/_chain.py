@@ -52,8 +52,7 @@ class Chain(Strategy):
         return self
 
     def check_params(self) -> None:
-        if not self.parts or not all(isinstance(part, Strategy) for part in self.parts):
-            raise ValueError(f"parts must be at least one strategy; got {self.parts!r}.")
+        _check_parts(self.parts)
         for part in self.parts:
             part.check_params()
 
@@ -123,6 +122,10 @@ def chain(*parts: Strategy) -> Chain:
     >>> both.set_params(replay__capacity=100).get_params()["replay__capacity"]
     100
     """
-    whole = Chain(parts)
-    whole.check_params()
-    return whole
+    _check_parts(parts)
+    return Chain(parts)
+
+
+def _check_parts(parts: tuple[Strategy, ...]) -> None:
+    if not parts or not all(isinstance(part, Strategy) for part in parts):
+        raise ValueError(f"parts must be at least one strategy; got {parts!r}.")

@@ -1,0 +1,196 @@
+"""The hand-written step and the closed-form Jacobian against autograd."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from sklearn_cl._dense import DenseEngine
+from sklearn_cl._engine import AutogradEngine
+from sklearn_cl._jacobian import has_linear_factors, linear_factors, mean_squared_jacobian
+from sklearn_cl._losses import LOSSES
+from sklearn_cl._module import ACTIVATIONS, MLPRecipe
+from sklearn_cl._rows import Rows
+from sklearn_cl._units import Units
+
+WIDTHS = [(), (7,), (16, 5), (8, 8, 8)]
+
+
+def units(n_features, n_outputs, dtype):
+    asleep = torch.zeros(n_features, dtype=torch.bool)
+    return Units.of(asleep, torch.zeros(n_outputs, dtype=torch.bool), dtype)
+
+
+def rows(n_rows, n_features, n_outputs, dtype, *, weighted=False, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    X, y = (torch.randn(n_rows, k, generator=rng, dtype=dtype) for k in (n_features, n_outputs))
+    weight = torch.rand(n_rows, 1, generator=rng, dtype=dtype) * 2 if weighted else None
+    return Rows(X, 2 * y, weight)
+
+
+def net(widths, activation, n_outputs, dtype, n_features=4):
+    rng = torch.Generator().manual_seed(1)
+    return MLPRecipe(widths, activation)(n_features, n_outputs, rng).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_dense_step_is_autograd(activation, loss, dtype):
+    tolerance = {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {}
+    for widths, n_outputs, weighted in itertools.product(WIDTHS, (1, 3), (False, True)):
+        module = net(widths, activation, n_outputs, dtype)
+        assert DenseEngine.fits(module, 4, n_outputs)
+        assert not DenseEngine.fits(module, 4, n_outputs + 1)
+        dense = DenseEngine(module, units(4, n_outputs, dtype))
+        auto = AutogradEngine(net(widths, activation, n_outputs, dtype), units(4, n_outputs, dtype))
+        dense.loss = auto.loss = loss
+        for n_rows in (33, 1, 33):  # buffers are reused
+            batch = rows(n_rows, 4, n_outputs, dtype, weighted=weighted, seed=n_rows)
+            scratch = torch.empty_like(dense.flat.theta)
+            value = dense.backward(batch, into=dense.flat.grad)
+            assert dense.backward(batch, into=scratch) == value
+            torch.testing.assert_close(value, auto.backward(batch, auto.flat.grad), **tolerance)
+            torch.testing.assert_close(dense.flat.grad, auto.flat.grad, **tolerance)
+            torch.testing.assert_close(scratch, auto.flat.grad, **tolerance)
+            auto.backward(batch, into=scratch)
+            torch.testing.assert_close(dense.flat.grad, scratch, **tolerance)
+
+
+class Functional(nn.Module):
+    """A linear layer and a bare parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale = nn.Linear(4, 2), nn.Parameter(torch.ones(2) * 0.7)
+
+    def forward(self, X):
+        return self.layer(X) * self.scale
+
+
+class Twice(nn.Module):
+    """A linear layer that each row passes twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, X):
+        return self.head(torch.tanh(self.layer(torch.tanh(self.layer(X)))))
+
+
+class Hidden(nn.Module):
+    """A weight that is used outside its layer as well."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, X):
+        h = torch.tanh(self.layer(X))
+        return self.head(h + X @ self.layer.weight)
+
+
+class Skip(nn.Module):
+    """Linear layers only, but no chain."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4, bias=False), nn.Linear(4, 2)
+
+    def forward(self, X):
+        return self.head(X + torch.nn.functional.gelu(self.layer(X)))
+
+
+def by_rows(engine, data):
+    """The mean squared Jacobian by a loop over rows and outputs."""
+    flat, total = engine.flat, 0
+    engine.module.eval()
+    for i in range(len(data)):
+        for k in range(data.y.shape[1]):
+            f = engine.forward(data.X[i : i + 1])[0, k]
+            J = torch.autograd.grad(f, flat.parameters, materialize_grads=True)
+            w = 1 if data.weight is None else data.weight[i, 0]
+            total = total + w * torch.cat([g.reshape(-1) for g in J]) ** 2
+    return total / data.total / data.y.shape[1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("make", "closed"),
+    [
+        (lambda: net((6, 5), "tanh", 2, torch.float64), True),
+        (lambda: net((6,), "relu", 2, torch.float64), True),
+        (Skip, True),
+        (Functional, False),
+        (Twice, False),
+        (Hidden, False),
+    ],
+)
+def test_mean_squared_jacobian(make, closed, weighted):
+    torch.manual_seed(0)
+    module = make().double()
+    engine = AutogradEngine(module, units(4, 2, torch.float64))
+    data = rows(23, 4, 2, torch.float64, weighted=weighted)
+    assert has_linear_factors(engine, data) == closed
+    torch.testing.assert_close(mean_squared_jacobian(engine, data), by_rows(engine, data))
+
+
+def test_linear_factors_give_the_gradient_of_each_row():
+    engine = AutogradEngine(net((6,), "tanh", 1, torch.float64), units(4, 1, torch.float64))
+    data = rows(5, 4, 1, torch.float64)
+    ((_, factors),) = linear_factors(engine, data)
+
+    def f(theta, x):
+        values = dict(zip(engine.flat.names, engine.flat.views(theta)))
+        return functional_call(engine.module, values, x[None])[0, 0]
+
+    for i in range(5):
+        J = torch.func.grad(f)(engine.flat.theta, data.X[i])
+        for part in factors:
+            outer = torch.outer(part.delta[i], part.a[i]).reshape(-1)
+            torch.testing.assert_close(J[part.weight], outer)
+            torch.testing.assert_close(J[part.bias], part.delta[i])
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.Linear(4, 4, bias=False)),
+        nn.Sequential(nn.Linear(4, 4), nn.GELU()),
+        nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 1)),
+        nn.Sequential(nn.ReLU(), nn.Linear(4, 1)),
+        nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Tanh()),
+        Skip(),
+    ],
+)
+def test_other_modules_go_by_autograd(module):
+    assert not any(DenseEngine.fits(module, 4, n_outputs) for n_outputs in (1, 2, 4))
+
+
+def test_frozen_tied_and_hooked_layers_go_by_autograd():
+    frozen = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+    frozen[0].bias.requires_grad_(False)
+    tied = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+    tied[2].weight = tied[0].weight
+    hooked = nn.Sequential(nn.Linear(4, 1))
+    hooked.register_forward_hook(lambda module, args, output: 2 * output)
+    assert not any(
+        DenseEngine.fits(module, 4, n_outputs)
+        for module, n_outputs in [(frozen, 1), (tied, 4), (hooked, 1)]
+    )
+    assert AutogradEngine(tied, units(4, 4, torch.float32)).flat.theta.numel() == 16 + 8
+    assert AutogradEngine(frozen, units(4, 1, torch.float32)).flat.theta.numel() == 16 + 5
+
+
+def test_huber_is_squared_near_zero_and_linear_far_away():
+    r = torch.linspace(-3, 3, 61, dtype=torch.float64, requires_grad=True)
+    value, slope = LOSSES["huber"]
+    reference = 2 * nn.functional.huber_loss(r, torch.zeros_like(r), reduction="none")
+    torch.testing.assert_close(value(r), reference)
+    (gradient,) = torch.autograd.grad(value(r).sum(), r)
+    torch.testing.assert_close(slope(r), gradient)

@@ -1,0 +1,75 @@
+"""What the README promises."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from sklearn_cl import ContinualMLPRegressor
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def test_sample_runs():
+    (sample,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(sample.strip().splitlines()) <= 16
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", sample], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"final R2 0\.\d\d, forgetting -?\d\.\d\d\n", done.stdout)
+
+
+@pytest.mark.slow
+def test_quickstart_shows_that_replay_forgets_less(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "plot_quickstart.py"))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    final, forgotten = ({row[0]: float(row[k]) for row in rows} for k in (1, 2))
+    assert final["replay"] < 0.6 * final["naive"]
+    assert forgotten["replay"] < 0.4 * forgotten["naive"]
+    assert (tmp_path / "plot_quickstart.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_headline_on_real_data(shared_data, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import headline
+
+    X, _, _ = headline.load_cori(shared_data)
+    assert X.shape == (4989, 24)
+    ratio = headline.run(shared_data, n_seeds=3)["naive / this"]
+    assert ratio["replay(500)"] >= 1.5
+    assert ratio["cumulative"] >= 1.75
+    assert ratio["ewc"] > 1
+
+
+def test_real_stream_in_a_pipeline_forgets_less_than_naive(shared_data):
+    table = pd.read_csv(shared_data / "tokio_cori.csv.gz")
+    X = table.drop(columns=["experience", "timestamp", "run_time_s", "target"])
+    y, past = np.log(table["target"]), table["experience"] == 0
+    encode = make_column_transformer(
+        (OneHotEncoder(), ["app", "io_dir", "file_mode"]), remainder="passthrough"
+    )
+    now, then = {}, {}
+    for strategy in ("naive", "replay"):
+        reg = ContinualMLPRegressor(
+            (32,), strategy=strategy, batch_size=64, max_iter=20, random_state=0
+        )
+        pipe = make_pipeline(encode, reg)
+        pipe.fit(X, y, continualmlpregressor__experience=table["experience"])
+        now[strategy] = np.abs(pipe.predict(X[past]) - y[past]).mean()
+        then[strategy] = np.abs(pipe.predict(X[past], after=0) - y[past]).mean()
+    assert then["naive"] == then["replay"]
+    assert now["replay"] < 0.7 * now["naive"]

@@ -1,0 +1,115 @@
+"""The score matrix of our estimators, of scikit-learn's, and of pipelines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.metrics import mean_absolute_error
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from sklearn_cl import ContinualMLPRegressor, continual_validate
+from sklearn_cl.datasets import make_drift_stream
+
+X, Y, EXPERIENCE = make_drift_stream(3, 60, random_state=0)
+
+
+def test_incremental_by_hand():
+    result = continual_validate(
+        SGDRegressor(random_state=0),
+        X,
+        Y,
+        experience=EXPERIENCE,
+        scoring="neg_mean_absolute_error",
+        random_state=3,
+    )
+    parts = [
+        train_test_split(np.flatnonzero(k == EXPERIENCE), test_size=0.3, random_state=3)
+        for k in range(3)
+    ]
+    model = SGDRegressor(random_state=0)
+    for i in range(3):
+        rows = np.sort(parts[i][0])
+        model.partial_fit(X[rows], Y[rows])
+        for j in range(3):
+            held = parts[j][1]
+            error = mean_absolute_error(Y[held], model.predict(X[held]))
+            assert result["R"][i, j] == pytest.approx(-error)
+    assert result.labels == [0, 1, 2]
+    assert result.fit_time.shape == (3,)
+    assert (result.fit_time > 0).all()
+    assert result.state_bytes.tolist() == [0, 0, 0]
+
+
+def test_refits_what_cannot_go_on():
+    result = continual_validate(LinearRegression(), X, Y, experience=EXPERIENCE, random_state=0)
+    seen = continual_validate(
+        LinearRegression(),
+        X[EXPERIENCE < 2],
+        Y[EXPERIENCE < 2],
+        experience=EXPERIENCE[EXPERIENCE < 2],
+        random_state=0,
+    )
+    np.testing.assert_allclose(result["R"][:2, :2], seen["R"])
+    assert result["estimator"].score(X, Y) > 0.3
+
+
+def test_data_frames_and_labels_of_any_kind():
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(8)])
+    frame["site"] = np.where(X[:, 0] > 0.5, "a", "b")
+    names = pd.Categorical.from_codes(EXPERIENCE, ["zeta", "beta", "alpha"], ordered=True)
+    encode = make_column_transformer((OneHotEncoder(), ["site"]), remainder=StandardScaler())
+    pipe = make_pipeline(encode, ContinualMLPRegressor((8,), max_iter=3, random_state=0))
+    result = continual_validate(pipe, frame, pd.Series(Y), experience=names, random_state=0)
+    assert result.labels == ["zeta", "beta", "alpha"]
+    assert np.isfinite(result["R"]).all()
+    times = pd.to_datetime(EXPERIENCE, unit="D", origin="2017-03-24")
+    assert len(continual_validate(pipe, frame, Y, experience=times, random_state=0).labels) == 3
+
+
+def test_our_state_is_counted():
+    # 40 rows of 8 inputs and a target in float32, each with a key in float64.
+    result = continual_validate(
+        ContinualMLPRegressor((8,), max_iter=2), X, Y, experience=EXPERIENCE, test_size=20
+    )
+    assert result.state_bytes.tolist() == [k * 40 * (9 * 4 + 8) for k in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(180), "at least two experiences; got 1"),
+        (np.arange(180) == 0, "experience True must have at least 2 rows"),
+        (np.where(EXPERIENCE == 0, np.nan, 1), "experience must label every row"),
+        (["a", 1, None] * 60, "experience must label every row"),
+        (["a", 1.5] * 90, "experience must"),
+        (np.c_[EXPERIENCE, EXPERIENCE], "one label for each of the 180 rows"),
+    ],
+)
+def test_bad_labels(labels, message):
+    labels = np.array(labels, dtype=object) if isinstance(labels, list) else labels
+    with pytest.raises(ValueError, match=message):
+        continual_validate(LinearRegression(), X, Y, experience=labels)
+
+
+def test_stream_is_what_its_equations_say():
+    X, y, experience = make_drift_stream(4, 50, noise=0.0, random_state=1)
+    surface = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
+    surface += 10 * X[:, 3] + 5 * X[:, 4]
+    np.testing.assert_allclose(y / surface, np.array([1.5, 0.75, 0.75, 1.5])[experience])
+    assert np.floor(4 * X[:, -1]).tolist() == experience.tolist()
+    low, high = [0.0, 0.2, 0.4, 0.6], [0.4, 0.6, 0.8, 1.0]
+    for k in range(4):
+        column = X[experience == k, 2]
+        assert low[k] <= column.min() < column.max() <= high[k]
+    again = make_drift_stream(4, 50, noise=0.0, random_state=1)
+    np.testing.assert_array_equal(again[0], X)
+    noisy = make_drift_stream(4, 5000, noise=0.5, random_state=2)
+    clean = make_drift_stream(4, 5000, noise=0.0, random_state=2)
+    assert np.std(noisy[1] - clean[1]) == pytest.approx(0.5, rel=0.02)
+    with pytest.raises(ValueError, match="n_features must be an integer at least 6; got 5"):
+        make_drift_stream(n_features=5)
