@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from sklearn_cl import ContinualRegressor
 
 ROOT = Path(__file__).parents[1]
+
+# Nets as small as these are slower on two threads than on one, and much slower if both are busy.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ EXPECTED: dict[str, str] = {}
 
 STRATEGIES = [*available(), chain(Replay(), EWC())]
 # A check compares two trainings whose sums run in another order, to 1e-7: that takes float64.
-QUICK = {"max_iter": 60, "dtype": "float64"}
+QUICK = {"max_iter": 80, "learning_rate_init": 5e-3, "dtype": "float64"}
 
 
 def expected(estimator):
