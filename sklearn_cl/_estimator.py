@@ -30,6 +30,9 @@ from sklearn_cl.strategies import Strategy
 from sklearn_cl.strategies._registry import make_strategy
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
+# Inputs have often been float32 on their way, whatever they are now: a constant then jitters.
+_INPUT_RESOLUTION = 4 * float(np.finfo(np.float32).eps)
+_TARGET_RESOLUTION = 8 * float(np.finfo(np.float64).eps)
 _KEPT_RECORDS = 1000
 _PREDICTED_AT_ONCE = 2**14
 
@@ -378,8 +381,8 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         chance = check_random_state(self.random_state)
         seed, strategy_seed = (int(s) for s in chance.randint(np.iinfo(np.int32).max, size=2))
         if self.standardize:
-            self._scaling = Scaling.of(_dense(X), weight)
-            self._target_scaling = Scaling.of(y, weight)
+            self._scaling = Scaling.of(_dense(X), weight, _INPUT_RESOLUTION)
+            self._target_scaling = Scaling.of(y, weight, _TARGET_RESOLUTION)
         else:
             self._scaling = Scaling.identity(X.shape[1])
             self._target_scaling = Scaling.identity(y.shape[1])

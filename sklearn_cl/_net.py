@@ -369,6 +369,7 @@ class ContinualNet(NeuralNet):
     def _hold_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
         plan = self.plan_
         n_valid = round(plan.validation_fraction * len(rows)) if plan.early_stopping else 0
+        n_valid = min(n_valid, len(rows) - 1)
         if n_valid < 2:
             return rows, None
         self.progress_.n_validation = n_valid

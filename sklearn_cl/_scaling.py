@@ -21,11 +21,14 @@ class Scaling:
         ``(values - centre) / scale`` is what the rows hold.
     constant : ndarray of shape (n_columns,), dtype bool
         Columns that did not vary. A value that equals the constant becomes exactly zero.
+    resolution : float
+        Relative difference up to which values count as equal.
     """
 
     centre: npt.NDArray[np.float64]
     scale: npt.NDArray[np.float64]
     constant: npt.NDArray[np.bool_]
+    resolution: float = 0.0
 
     @classmethod
     def identity(cls, n_columns: int) -> Self:
@@ -33,15 +36,12 @@ class Scaling:
         return cls(np.zeros(n_columns), np.ones(n_columns), np.zeros(n_columns, dtype=bool))
 
     @classmethod
-    def of(cls, values: Floats, weight: Floats | None) -> Self:
-        """Mean and standard deviation, weighted.
-
-        A column is constant if it varies by no more than its floating-point type can tell.
-        """
+    def of(cls, values: Floats, weight: Floats | None, resolution: float) -> Self:
+        """Mean and standard deviation, weighted."""
         top = np.abs(values).max(axis=0).astype(np.float64)
         top[top == 0] = 1.0
         spread = values.max(axis=0).astype(np.float64) - values.min(axis=0)
-        constant = spread <= _resolution(values) * top
+        constant = spread <= resolution * top
         # Relative to the largest value, so that squares do not overflow.
         relative = values / top
         centre = np.average(relative, axis=0, weights=weight)
@@ -49,19 +49,15 @@ class Scaling:
         centre = np.where(constant, values[0], centre * top)
         constant |= deviation == 0
         scale = np.where(constant, np.where(centre == 0, 1.0, np.abs(centre)), deviation)
-        return cls(centre, scale, constant)
+        return cls(centre, scale, constant, resolution)
 
     def forward(self, values: Floats) -> npt.NDArray[np.float64]:
         """Standardise."""
         scaled: npt.NDArray[np.float64] = (values - self.centre) / self.scale
         if self.constant.any():
-            scaled[self.constant & (np.abs(scaled) <= _resolution(values))] = 0.0
+            scaled[self.constant & (np.abs(scaled) <= self.resolution)] = 0.0
         return scaled
 
     def backward(self, scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Undo `forward`."""
         return scaled * self.scale + self.centre
-
-
-def _resolution(values: Floats) -> float:
-    return 8 * float(np.finfo(values.dtype).eps)
