@@ -13,7 +13,6 @@ from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
 
-
 # Batches of a stream may come in any number of sizes, one of them at the end of each epoch.
 _KEPT_BUFFERS = 8
 
