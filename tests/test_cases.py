@@ -32,15 +32,6 @@ LEARNING = [name for name in ALL if name != "no_retrain"]
 BOUNDED = [name for name in ALL if name != "cumulative"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Nets this small gain nothing from more, and lose much on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def make(strategy="naive", **params):
     settings = {
         "hidden_layer_sizes": (32,),
