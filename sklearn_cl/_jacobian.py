@@ -12,7 +12,8 @@ from torch.func import functional_call, jacrev, vmap
 from sklearn_cl._engine import Engine
 from sklearn_cl._rows import Rows
 
-_CHUNK_ROWS = 8192
+# So that the squares of a chunk stay in the cache.
+_CHUNK_ROWS = 2048
 _CHUNK_BYTES = 64 * 2**20
 
 
