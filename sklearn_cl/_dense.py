@@ -18,18 +18,35 @@ _KEPT_BUFFERS = 8
 
 
 class _Activation(NamedTuple):
-    """An activation in place, and ``delta *= slope`` from its output."""
+    """An activation in place, and ``delta *= slope`` from its output ``h``, which is used up."""
 
     apply: Callable[[Tensor], Tensor]
     backward: Callable[[Tensor, Tensor], Tensor]
 
 
 _ACTIVATIONS: dict[type[nn.Module], _Activation] = {
-    nn.ReLU: _Activation(Tensor.relu_, lambda delta, h: delta.mul_(h.sign())),
-    nn.Tanh: _Activation(Tensor.tanh_, lambda delta, h: delta.addcmul_(delta * h, h, value=-1)),
-    nn.Sigmoid: _Activation(Tensor.sigmoid_, lambda delta, h: delta.mul_(h).mul_(1 - h)),
+    nn.ReLU: _Activation(Tensor.relu_, lambda delta, h: delta.mul_(h.sign_())),
+    nn.Tanh: _Activation(
+        Tensor.tanh_, lambda delta, h: delta.addcmul_(delta, h.square_(), value=-1)
+    ),
+    nn.Sigmoid: _Activation(
+        Tensor.sigmoid_, lambda delta, h: delta.addcmul_(delta, h, value=-1).mul_(h)
+    ),
     nn.Identity: _Activation(lambda h: h, lambda delta, h: delta),
 }
+
+
+class _Scratch(NamedTuple):
+    """What a layer needs for a batch: its output, and the derivative of the loss by that."""
+
+    h: Tensor
+    delta: Tensor
+    delta_t: Tensor
+
+    @classmethod
+    def of(cls, like: Tensor, n_rows: int, width: int) -> _Scratch:
+        h, delta = like.new_empty(n_rows, width), like.new_empty(n_rows, width)
+        return cls(h, delta, delta.t())
 
 
 class DenseEngine(Engine):
@@ -43,8 +60,9 @@ class DenseEngine(Engine):
         super().__init__(module, units)
         self._layers, self._activations = _layers(module)
         self._weights = self._cut(self.flat.theta)
+        self._transposed = [W.t() for W, _ in self._weights]
         self._gradients = {id(self.flat.grad): self._cut(self.flat.grad)}
-        self._buffers: dict[int, list[Tensor]] = {}
+        self._buffers: dict[int, list[_Scratch]] = {}
 
     @staticmethod
     def fits(module: nn.Module, n_features: int, n_outputs: int) -> bool:
@@ -68,28 +86,33 @@ class DenseEngine(Engine):
     def backward(self, rows: Rows, into: Tensor) -> Tensor:
         """Write the gradient of the loss of ``rows`` to ``into``; return the loss."""
         X, loss = self.units.inputs(rows.X), LOSSES[self.loss]
-        weights = self._weights
-        gradients = self._gradients.get(id(into)) or self._cut(into)
-        buffers = self._buffers.get(len(X))
-        if buffers is None:
-            if len(self._buffers) >= _KEPT_BUFFERS:
-                self._buffers.clear()
-            buffers = self._buffers[len(X)] = [X.new_empty(len(X), len(b)) for _, b in weights]
-        with torch.no_grad():
-            h = X
-            for (W, b), activation, out in zip(weights, self._activations, buffers, strict=True):
-                h = activation.apply(torch.addmm(b, h, W.t(), out=out))
-            residual = h - self.units.targets(rows.y)
-            value, delta = loss.value(residual), loss.slope(residual).div_(residual.numel())
-            if rows.weight is not None:
-                value, delta = value * rows.weight, delta.mul_(rows.weight)
-            for i in reversed(range(len(weights))):
-                delta = self._activations[i].backward(delta, buffers[i])
-                torch.mm(delta.t(), buffers[i - 1] if i else X, out=gradients[i][0])
-                torch.sum(delta, 0, out=gradients[i][1])
-                if i:
-                    delta = delta @ weights[i][0]
-            return value.mean()
+        weights, gradients = self._weights, self._gradients.get(id(into)) or self._cut(into)
+        scratch = self._buffers.get(len(X)) or self._allocate(X)
+        h = X
+        for (_, b), W_t, activation, own in zip(
+            weights, self._transposed, self._activations, scratch, strict=True
+        ):
+            h = activation.apply(torch.addmm(b, h, W_t, out=own.h))
+        residual = h - self.units.targets(rows.y)
+        value = loss.value(residual)
+        loss.slope(residual, 1 / residual.numel(), scratch[-1].delta)
+        if rows.weight is not None:
+            value = value * rows.weight
+            scratch[-1].delta.mul_(rows.weight)
+        for i in reversed(range(len(weights))):
+            own = scratch[i]
+            self._activations[i].backward(own.delta, own.h)
+            torch.mm(own.delta_t, scratch[i - 1].h if i else X, out=gradients[i][0])
+            torch.sum(own.delta, 0, out=gradients[i][1])
+            if i:
+                torch.mm(own.delta, weights[i][0], out=scratch[i - 1].delta)
+        return value.sum().div_(value.numel())
+
+    def _allocate(self, X: Tensor) -> list[_Scratch]:
+        if len(self._buffers) >= _KEPT_BUFFERS:
+            self._buffers.clear()
+        self._buffers[len(X)] = [_Scratch.of(X, len(X), len(b)) for _, b in self._weights]
+        return self._buffers[len(X)]
 
     def _cut(self, vector: Tensor) -> list[tuple[Tensor, Tensor]]:
         views = {

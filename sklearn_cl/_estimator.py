@@ -20,8 +20,8 @@ from torch import nn
 
 from sklearn_cl._checks import check_number, check_option
 from sklearn_cl._experiences import split_experiences
-from sklearn_cl._losses import LOSSES
-from sklearn_cl._net import ContinualNet, Plan, Snapshot, usable_device
+from sklearn_cl._net import ContinualNet, Snapshot, usable_device
+from sklearn_cl._plan import Plan
 from sklearn_cl._rows import Rows
 from sklearn_cl._scaling import Scaling
 from sklearn_cl._state import to_device
@@ -319,34 +319,15 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         return X, y, weight
 
     def _check_params(self) -> tuple[Plan, Strategy]:
-        check_option("loss", self.loss, list(LOSSES))
-        check_option("solver", self.solver, ["adam", "adamw", "sgd"])
-        check_number("learning_rate_init", self.learning_rate_init, low=0, open_low=True)
-        check_number("alpha", self.alpha, low=0)
-        check_number("batch_size", self.batch_size, low=1, integer=True, also=["auto"])
-        check_number("max_iter", self.max_iter, low=1, integer=True)
-        check_number("tol", self.tol, low=0)
-        check_number("n_iter_no_change", self.n_iter_no_change, low=1, integer=True)
-        check_number(
-            "validation_fraction",
-            self.validation_fraction,
-            low=0,
-            high=1,
-            open_low=True,
-            open_high=True,
-        )
-        check_number("momentum", self.momentum, low=0, high=1)
-        check_number("beta_1", self.beta_1, low=0, high=1, open_high=True)
-        check_number("beta_2", self.beta_2, low=0, high=1, open_high=True)
-        check_number("epsilon", self.epsilon, low=0, open_low=True)
+        plan = Plan(**{name: getattr(self, name) for name in Plan.__annotations__})
+        plan.check()
         check_number("max_snapshots", self.max_snapshots, low=1, integer=True, also=[None])
         check_option("dtype", self.dtype, list(_DTYPES))
-        for name in ("shuffle", "early_stopping", "nesterovs_momentum", "standardize"):
-            check_option(name, getattr(self, name), [True, False])
+        check_option("standardize", self.standardize, [True, False])
         self._check_device()
         strategy = make_strategy(self.strategy)
         strategy.check_params()
-        return Plan(**{name: getattr(self, name) for name in Plan.__annotations__}), strategy
+        return plan, strategy
 
     def _check_device(self) -> None:
         try:

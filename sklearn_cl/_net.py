@@ -23,56 +23,13 @@ from sklearn_cl._dense import DenseEngine
 from sklearn_cl._engine import AutogradEngine, Engine, checked_output
 from sklearn_cl._learner import Learner
 from sklearn_cl._losses import LOSSES
+from sklearn_cl._plan import Plan
 from sklearn_cl._rows import Rows
 from sklearn_cl._state import Stateful, pack, to_device, unpack
 from sklearn_cl._units import Units
 from sklearn_cl.strategies import Strategy
 
 _Predict = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How an experience is trained; the parameters of the estimators under their names."""
-
-    loss: str
-    solver: str
-    learning_rate_init: float
-    alpha: float
-    batch_size: int | str
-    max_iter: int
-    tol: float
-    n_iter_no_change: int
-    shuffle: bool
-    early_stopping: bool
-    validation_fraction: float
-    momentum: float
-    nesterovs_momentum: bool
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    verbose: bool
-
-    def rows_per_step(self, n_rows: int) -> int:
-        """Rows of a full batch."""
-        return min(200, n_rows) if self.batch_size == "auto" else int(self.batch_size)
-
-    def optimizer(self, theta: Tensor) -> torch.optim.Optimizer:
-        """A new optimizer of ``theta``."""
-        fused = theta.device.type in ("cpu", "cuda")
-        if self.solver == "sgd":
-            nesterov = self.nesterovs_momentum and self.momentum > 0
-            return torch.optim.SGD(
-                [theta], self.learning_rate_init, self.momentum, nesterov=nesterov, fused=fused
-            )
-        # Weight decay is ours: theta holds the biases too, which it must spare.
-        return torch.optim.Adam(
-            [theta],
-            self.learning_rate_init,
-            (self.beta_1, self.beta_2),
-            self.epsilon,
-            fused=fused,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +126,8 @@ class ContinualNet(NeuralNet):
     def initialize_optimizer(self, triggered_directly: Any = None) -> ContinualNet:
         """Make a new optimizer of the one vector, without moments."""
         self.optimizer_ = self.plan_.optimizer(self.engine_.flat.theta)
+        # Schedulers among the callbacks must see torch's own step.
+        self.advance_ = self.optimizer_.step if self.callbacks_ else self.optimizer_.advance
         return self
 
     def learn(self, experience: Rows, strategy: Strategy, plan: Plan) -> Progress:
@@ -284,7 +243,7 @@ class ContinualNet(NeuralNet):
                 theta.addcmul_(self.decay_, theta, value=-self.plan_.learning_rate_init)
             else:
                 grad.addcmul_(self.decay_, theta)
-        self.optimizer_.step()
+        self.advance_()
         return {"loss": loss, "y_pred": None}
 
     def snapshot(self) -> Snapshot:

@@ -51,7 +51,10 @@ class Rows(Stateful):
 
     def take(self, index: Tensor | slice) -> Rows:
         """The rows at ``index``."""
-        return self.map(lambda tensor: tensor[index])
+        if isinstance(index, slice) or index.dtype == torch.bool:
+            return self.map(lambda tensor: tensor[index])
+        # Indexing with a tensor is twenty times slower.
+        return self.map(lambda tensor: tensor.index_select(0, index))
 
     def shuffled(self, rng: torch.Generator) -> Rows:
         """The rows in a random order."""

@@ -14,6 +14,7 @@ from sklearn_cl._engine import AutogradEngine
 from sklearn_cl._jacobian import has_linear_factors, linear_factors, mean_squared_jacobian
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._module import ACTIVATIONS, MLPRecipe
+from sklearn_cl._optimizer import FlatAdam, FlatSGD
 from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
 
@@ -193,4 +194,44 @@ def test_huber_is_squared_near_zero_and_linear_far_away():
     reference = 2 * nn.functional.huber_loss(r, torch.zeros_like(r), reduction="none")
     torch.testing.assert_close(value(r), reference)
     (gradient,) = torch.autograd.grad(value(r).sum(), r)
-    torch.testing.assert_close(slope(r), gradient)
+    torch.testing.assert_close(slope(r.detach(), 0.5, torch.empty_like(gradient)), 0.5 * gradient)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (
+            lambda theta: FlatAdam(theta, 0.01, (0.9, 0.99), 1e-8),
+            lambda theta: torch.optim.Adam([theta], 0.01, (0.9, 0.99), 1e-8, foreach=False),
+        ),
+        *(
+            (
+                lambda theta, momentum=momentum, nesterov=nesterov: FlatSGD(
+                    theta, 0.01, momentum, nesterov
+                ),
+                lambda theta, momentum=momentum, nesterov=nesterov: torch.optim.SGD(
+                    [theta], 0.01, momentum, nesterov=nesterov, foreach=False
+                ),
+            )
+            for momentum, nesterov in [(0.0, False), (0.9, False), (0.9, True)]
+        ),
+    ],
+)
+def test_optimizers_are_those_of_torch_bit_by_bit(ours, theirs, dtype):
+    theta = torch.randn(50, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    twins = [theta.clone() for _ in range(2)]
+    for twin in twins:
+        twin.grad = torch.zeros_like(twin)
+    optimizers = [ours(twins[0]), theirs(twins[1])]
+    schedulers = [torch.optim.lr_scheduler.ExponentialLR(o, 0.9) for o in optimizers]
+    for step in range(30):
+        for twin, optimizer, scheduler in zip(twins, optimizers, schedulers, strict=True):
+            twin.grad.copy_((twin + step).sin())
+            if step % 2 and twin is twins[0]:
+                optimizer.advance()
+            else:
+                optimizer.step()
+            scheduler.step()
+        assert torch.equal(twins[0], twins[1])
+    assert not torch.equal(twins[0], theta)
