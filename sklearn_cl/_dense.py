@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -107,6 +107,26 @@ class DenseEngine(Engine):
             if i:
                 torch.mm(own.delta, weights[i][0], out=scratch[i - 1].delta)
         return value.sum().div_(value.numel())
+
+    def factors(self, X: Tensor) -> Iterator[list[tuple[nn.Linear, Tensor, Tensor]]]:
+        """For each output: every layer with its input, and the output's derivative by its own.
+
+        Row by row, the derivative of the output by the layer's weights is the outer product of
+        the two.
+        """
+        a = [self.units.inputs(X)]
+        for (W, b), activation in zip(self._weights, self._activations, strict=True):
+            a.append(activation.apply(torch.addmm(b, a[-1], W.t())))
+        for k in range(a[-1].shape[1]):
+            delta = torch.zeros_like(a[-1])
+            delta[:, k] = 1
+            found = []
+            for i in reversed(range(len(self._layers))):
+                # The activation uses up its output, which the next k needs again.
+                delta = self._activations[i].backward(delta, a[i + 1].clone())
+                found.append((self._layers[i], a[i], delta))
+                delta = delta @ self._weights[i][0]
+            yield found[::-1]
 
     def _allocate(self, X: Tensor) -> list[_Scratch]:
         if len(self._buffers) >= _KEPT_BUFFERS:

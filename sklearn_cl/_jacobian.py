@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev, vmap
 
+from sklearn_cl._dense import DenseEngine
 from sklearn_cl._engine import Engine
 from sklearn_cl._rows import Rows
 
@@ -50,20 +52,33 @@ def mean_squared_jacobian(engine: Engine, rows: Rows) -> Tensor:
 def linear_factors(engine: Engine, rows: Rows) -> Iterator[tuple[Rows, list[Factors]]]:
     """The factors of every layer, for each chunk of rows and each output in turn."""
     places = dict(zip(map(id, engine.flat.parameters), engine.flat.slices(), strict=True))
+    factors = engine.factors if isinstance(engine, DenseEngine) else partial(_traced, engine)
     for chunk in rows.split(_CHUNK_ROWS):
-        calls, f = _trace(engine, chunk.X)
-        weights = [places[id(layer.weight)] for layer, _, _ in calls]
-        biases = [places.get(id(layer.bias), slice(0, 0)) for layer, _, _ in calls]
-        for k in range(f.shape[1]):
-            more = k + 1 < f.shape[1]
-            deltas = torch.autograd.grad(
-                f[:, k].sum(), [output for _, _, output in calls], retain_graph=more
+        for found in factors(chunk.X):
+            yield (
+                chunk,
+                [
+                    Factors(
+                        places[id(layer.weight)], places.get(id(layer.bias), slice(0, 0)), a, delta
+                    )
+                    for layer, a, delta in found
+                ],
             )
-            yield chunk, list(map(Factors, weights, biases, [a for _, a, _ in calls], deltas))
+
+
+def _traced(engine: Engine, X: Tensor) -> Iterator[list[tuple[nn.Linear, Tensor, Tensor]]]:
+    """The same as `DenseEngine.factors`, by autograd."""
+    calls, f = _trace(engine, X)
+    for k in range(f.shape[1]):
+        outputs = [output for _, _, output in calls]
+        deltas = torch.autograd.grad(f[:, k].sum(), outputs, retain_graph=k + 1 < f.shape[1])
+        yield [(layer, a, delta) for (layer, a, _), delta in zip(calls, deltas, strict=True)]
 
 
 def has_linear_factors(engine: Engine, rows: Rows) -> bool:
     """Whether every parameter belongs to a linear layer that each row passes once."""
+    if isinstance(engine, DenseEngine):
+        return True
     owned = {id(p) for layer in _linear(engine) for p in layer.parameters()}
     if owned != set(map(id, engine.flat.parameters)):
         return False

@@ -122,27 +122,30 @@ def by_rows(engine, data):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("make", "closed"),
+    ("kind", "make", "closed"),
     [
-        (lambda: net((6, 5), "tanh", 2, torch.float64), True),
-        (lambda: net((6,), "relu", 2, torch.float64), True),
-        (Skip, True),
-        (Functional, False),
-        (Twice, False),
-        (Hidden, False),
+        (DenseEngine, lambda: net((6, 5), "tanh", 2, torch.float64), True),
+        (DenseEngine, lambda: net((6, 5), "logistic", 2, torch.float64), True),
+        (AutogradEngine, lambda: net((6, 5), "tanh", 2, torch.float64), True),
+        (AutogradEngine, lambda: net((6,), "relu", 2, torch.float64), True),
+        (AutogradEngine, Skip, True),
+        (AutogradEngine, Functional, False),
+        (AutogradEngine, Twice, False),
+        (AutogradEngine, Hidden, False),
     ],
 )
-def test_mean_squared_jacobian(make, closed, weighted):
+def test_mean_squared_jacobian(kind, make, closed, weighted):
     torch.manual_seed(0)
     module = make().double()
-    engine = AutogradEngine(module, units(4, 2, torch.float64))
+    engine = kind(module, units(4, 2, torch.float64))
     data = rows(23, 4, 2, torch.float64, weighted=weighted)
     assert has_linear_factors(engine, data) == closed
     torch.testing.assert_close(mean_squared_jacobian(engine, data), by_rows(engine, data))
 
 
-def test_linear_factors_give_the_gradient_of_each_row():
-    engine = AutogradEngine(net((6,), "tanh", 1, torch.float64), units(4, 1, torch.float64))
+@pytest.mark.parametrize("kind", [DenseEngine, AutogradEngine])
+def test_linear_factors_give_the_gradient_of_each_row(kind):
+    engine = kind(net((6,), "tanh", 1, torch.float64), units(4, 1, torch.float64))
     data = rows(5, 4, 1, torch.float64)
     ((_, factors),) = linear_factors(engine, data)
 
