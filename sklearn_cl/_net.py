@@ -6,7 +6,7 @@ import math
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from sklearn_cl._losses import LOSSES
 from sklearn_cl._plan import Plan
 from sklearn_cl._rows import Rows
 from sklearn_cl._state import Stateful, pack, to_device, unpack
+from sklearn_cl._threads import threads_for
 from sklearn_cl._units import Units
 from sklearn_cl.strategies import Strategy
 
@@ -162,7 +163,7 @@ class ContinualNet(NeuralNet):
         dense = isinstance(self.engine_, DenseEngine)
         device = self.engine_.flat.theta.device
         try:
-            with nullcontext() if dense else seeded(self.generator_, device):
+            with _threads(self.engine_, size), nullcontext() if dense else seeded(self.generator_, device):
                 rows = strategy.begin(experience, learner)
                 if rows is not None:
                     self.batch_size = plan.rows_per_step(len(rows))
@@ -275,10 +276,10 @@ class ContinualNet(NeuralNet):
         module = self.engine_.flat.replica(snapshot.theta, snapshot.rest, torch.float64)
         device = next(module.parameters()).device
         units = snapshot.units.to(dtype=torch.float64, device=device)
-        n_outputs = len(units.target_gain)
+        n_outputs, engine = len(units.target_gain), self.engine_
 
         def predict(X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-            with torch.inference_mode():
+            with torch.inference_mode(), _threads(engine, len(X)):
                 f = module(units.inputs(torch.from_numpy(X).to(device)))
                 answer = units.outputs(checked_output(f, len(X), n_outputs)).cpu().numpy()
                 return np.asarray(answer, dtype=np.float64)
@@ -391,6 +392,13 @@ class ContinualNet(NeuralNet):
 
 def _nothing(X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     raise RuntimeError("there is no predictor yet")
+
+
+def _threads(engine: Engine, n_rows: int) -> AbstractContextManager[None]:
+    """As many threads as pay for a step of so many rows."""
+    theta = engine.flat.theta
+    known = isinstance(engine, DenseEngine) and theta.device.type == "cpu"
+    return threads_for(n_rows * len(theta) if known else None)
 
 
 class Batches:
