@@ -40,11 +40,17 @@ class Buffer(Stateful, ABC):
 
     def add(self, rows: Rows, rng: torch.Generator) -> None:
         """Offer the rows of an experience."""
-        union = rows if self.rows is None else concatenate(self.rows, rows)
+        parts = [rows] if self.rows is None else [self.rows, rows]
         self.seen += len(rows)
         self.total += rows.total
-        kept = self._keep(len(rows), len(union), rng)
-        self.rows = union if kept is None else union.take(kept.to(union.X.device))
+        kept = self._keep(len(rows), sum(map(len, parts)), rng)
+        if kept is not None:
+            kept = kept.to(rows.X.device)
+            n_old = len(parts[0])
+            halves = [kept[kept < n_old], kept[kept >= n_old] - n_old]
+            # The new rows may be many: take from each part before they are put together.
+            parts = [part.take(half) for part, half in zip(parts, halves, strict=False)]
+        self.rows = concatenate(*parts)
 
     def sample(self) -> Rows:
         """The kept rows, with weights that average to about one as those of all seen do."""

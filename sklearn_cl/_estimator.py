@@ -214,7 +214,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         for start in range(0, X.shape[0], _PREDICTED_AT_ONCE):
             piece = slice(start, start + _PREDICTED_AT_ONCE)
             y[piece] = self._target_scaling.backward(
-                predictor(self._scaling.forward(_dense(X[piece])))
+                predictor(self._scaling.forward(_dense(X[piece])).astype(np.float64, copy=False))
             )
         return y[:, 0] if self.n_outputs_ == 1 else y
 
@@ -305,7 +305,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
                 f"got {y.shape[1]}."
             )
         if sample_weight is None:
-            return X, y, np.ones(len(y))
+            return X, y, np.broadcast_to(1.0, len(y))
         weight = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )
@@ -422,8 +422,8 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     def _rows(self, X: Any, y: Any, weight: Any) -> Rows:
         dtype, device = _DTYPES[self.dtype], torch.device(self.net_.device)
         return Rows(
-            torch.from_numpy(self._scaling.forward(_dense(X))).to(device, dtype),
-            torch.from_numpy(self._target_scaling.forward(y)).to(device, dtype),
+            torch.from_numpy(self._scaling.forward(_dense(X), self.dtype)).to(device),
+            torch.from_numpy(self._target_scaling.forward(y, self.dtype)).to(device),
             None
             if (weight == 1).all()
             else torch.from_numpy(weight).to(device, dtype).unsqueeze(1),

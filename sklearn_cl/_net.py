@@ -30,6 +30,7 @@ from sklearn_cl._threads import threads_for
 from sklearn_cl._units import Units
 from sklearn_cl.strategies import Strategy
 
+_GATHERED = 2**15
 _Predict = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 
@@ -163,7 +164,10 @@ class ContinualNet(NeuralNet):
         dense = isinstance(self.engine_, DenseEngine)
         device = self.engine_.flat.theta.device
         try:
-            with _threads(self.engine_, size), nullcontext() if dense else seeded(self.generator_, device):
+            with (
+                _threads(self.engine_, size),
+                nullcontext() if dense else seeded(self.generator_, device),
+            ):
                 rows = strategy.begin(experience, learner)
                 if rows is not None:
                     self.batch_size = plan.rows_per_step(len(rows))
@@ -410,8 +414,12 @@ class Batches:
         self.rng = rng
 
     def __iter__(self) -> Iterator[Rows]:
-        rows = self.rows if self.rng is None else self.rows.shuffled(self.rng)
-        return rows.split(self.size)
+        if self.rng is None:
+            return self.rows.split(self.size)
+        order = torch.randperm(len(self.rows), generator=self.rng).to(self.rows.X.device)
+        # A gather of many batches is faster than one of each; one of all would double the memory.
+        blocks = order.split(max(1, _GATHERED // self.size) * self.size)
+        return (batch for block in blocks for batch in self.rows.take(block).split(self.size))
 
 
 def usable_device(device: str | torch.device) -> str:

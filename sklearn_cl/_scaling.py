@@ -8,6 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+# Copies of a block of rows, not of all of them, are what a step of the computation takes.
+_BLOCK = 2**13
+
 Floats = npt.NDArray[np.floating[Any]]
 
 
@@ -43,20 +46,29 @@ class Scaling:
         spread = values.max(axis=0).astype(np.float64) - values.min(axis=0)
         constant = spread <= resolution * top
         # Relative to the largest value, so that squares do not overflow.
-        relative = values / top
-        centre = np.average(relative, axis=0, weights=weight)
-        deviation = np.sqrt(np.average((relative - centre) ** 2, axis=0, weights=weight)) * top
+        weight = np.ones(len(values)) if weight is None else weight
+        blocks = [slice(k, k + _BLOCK) for k in range(0, len(values), _BLOCK)]
+        centre = sum(weight[k] @ (values[k] / top) for k in blocks) / weight.sum()
+        squares = sum(weight[k] @ (values[k] / top - centre) ** 2 for k in blocks)
+        deviation = np.sqrt(squares / weight.sum()) * top
         centre = np.where(constant, values[0], centre * top)
         constant |= deviation == 0
         scale = np.where(constant, np.where(centre == 0, 1.0, np.abs(centre)), deviation)
         return cls(centre, scale, constant, resolution)
 
-    def forward(self, values: Floats) -> npt.NDArray[np.float64]:
-        """Standardise."""
-        scaled: npt.NDArray[np.float64] = (values - self.centre) / self.scale
-        if self.constant.any():
-            scaled[self.constant & (np.abs(scaled) <= self.resolution)] = 0.0
-        return scaled
+    def forward(
+        self, values: Floats, dtype: npt.DTypeLike = np.float64
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Standardise; computed in float64, a block of rows at a time."""
+        answer = np.empty(values.shape, dtype)
+        for k in range(0, len(values), _BLOCK):
+            scaled = (values[k : k + _BLOCK] - self.centre) / self.scale
+            if self.constant.any():
+                scaled[self.constant & (np.abs(scaled) <= self.resolution)] = 0.0
+            # What is too large for the type is infinite, and refused where it does harm.
+            with np.errstate(over="ignore"):
+                answer[k : k + _BLOCK] = scaled
+        return answer
 
     def backward(self, scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Undo `forward`."""

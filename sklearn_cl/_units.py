@@ -88,6 +88,8 @@ class Units(Stateful):
 
     def wake(self, rows: Rows) -> Units:
         """Units after the columns that move in ``rows`` have been given their statistics."""
+        if not bool(self.asleep.any() or self.target_asleep.any()):
+            return self
         woken = self.asleep & (rows.X != 0).any(0)
         target_woken = self.target_asleep & (rows.y != 0).any(0)
         if not bool(woken.any() or target_woken.any()):

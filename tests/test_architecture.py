@@ -15,7 +15,16 @@ PACKAGE = ROOT / "sklearn_cl"
 MEMBERS = [f"strategies.{name}" for name in ("_baselines", "_ewc", "_registry", "_replay")]
 # An import goes from a rung to a lower one only. Modules on one rung do not see each other.
 LADDER = [
-    ["_state", "_checks", "_losses", "_scaling", "_experiences", "_chance", "_optimizer", "_threads"],
+    [
+        "_state",
+        "_checks",
+        "_losses",
+        "_scaling",
+        "_experiences",
+        "_chance",
+        "_optimizer",
+        "_threads",
+    ],
     ["_rows", "_plan"],
     ["_units", "_flat", "_module"],
     ["_buffer", "_engine"],
