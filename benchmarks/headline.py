@@ -13,7 +13,6 @@ The data are read from the folder in the environment variable SKLEARN_CL_SHARED,
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from _report import machine, parser, save
 
 from sklearn_cl import ContinualMLPRegressor, continual_validate
 from sklearn_cl.metrics import final_score, forgetting, learning_score
@@ -84,19 +84,21 @@ def run(folder: Path, n_seeds: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
+    """Print the table and write the figures."""
+    options_of = parser(__doc__, "headline")
+    options_of.add_argument("--seeds", type=int, default=3)
+    options = options_of.parse_args()
     torch.set_num_threads(1)
     beside = Path(__file__).parents[2] / "shared"
     folder = Path(os.environ.get("SKLEARN_CL_SHARED", beside)) / "data"
     if not folder.is_dir():
         raise SystemExit("the shared data are absent; set SKLEARN_CL_SHARED to their folder")
+    about = machine("torch", "scikit-learn", "numpy")
+    print(about)
     print(f"tokio_cori, {options.seeds} seeds; errors of log throughput, means over experiences\n")
-    print(run(folder, options.seeds).to_string(float_format="{:.3f}".format))
+    table = run(folder, options.seeds)
+    print(table.to_string(float_format="{:.3f}".format))
+    save(options.json, {"machine": about, "tokio_cori": table.to_dict("index")})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sklearn_cl._engine import Engine
+from sklearn_cl._engine import Engine, LayerFactors, Seeds
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
@@ -63,6 +63,8 @@ class DenseEngine(Engine):
         self._transposed = [W.t() for W, _ in self._weights]
         self._gradients = {id(self.flat.grad): self._cut(self.flat.grad)}
         self._buffers: dict[int, list[_Scratch]] = {}
+        self._downwards = range(len(self._layers) - 1, -1, -1)
+        self._n_outputs = self._layers[-1].out_features
 
     @staticmethod
     def fits(module: nn.Module, n_features: int, n_outputs: int) -> bool:
@@ -86,43 +88,44 @@ class DenseEngine(Engine):
     def backward(self, rows: Rows, into: Tensor) -> Tensor:
         """Write the gradient of the loss of ``rows`` to ``into``; return the loss."""
         X, loss = self.units.inputs(rows.X), LOSSES[self.loss]
-        weights, gradients = self._weights, self._gradients.get(id(into)) or self._cut(into)
-        scratch = self._buffers.get(len(X)) or self._allocate(X)
+        n_rows = X.shape[0]
+        scratch = self._buffers.get(n_rows) or self._allocate(X)
+        gradients = self._gradients.get(id(into)) or self._cut(into)
         h = X
-        for (_, b), W_t, activation, own in zip(
-            weights, self._transposed, self._activations, scratch, strict=True
+        for (_, b), W_t, (apply, _), own in zip(
+            self._weights, self._transposed, self._activations, scratch, strict=True
         ):
-            h = activation.apply(torch.addmm(b, h, W_t, out=own.h))
+            h = apply(torch.addmm(b, h, W_t, out=own.h))
         residual = h - self.units.targets(rows.y)
+        delta = loss.slope(residual, 1 / (n_rows * self._n_outputs), scratch[-1].delta)
         value = loss.value(residual)
-        loss.slope(residual, 1 / residual.numel(), scratch[-1].delta)
         if rows.weight is not None:
             value = value * rows.weight
-            scratch[-1].delta.mul_(rows.weight)
-        for i in reversed(range(len(weights))):
-            own = scratch[i]
-            self._activations[i].backward(own.delta, own.h)
-            torch.mm(own.delta_t, scratch[i - 1].h if i else X, out=gradients[i][0])
-            torch.sum(own.delta, 0, out=gradients[i][1])
+            delta.mul_(rows.weight)
+        for i in self._downwards:
+            h, delta, delta_t = scratch[i]
+            self._activations[i].backward(delta, h)
+            into_weight, into_bias = gradients[i]
+            torch.mm(delta_t, scratch[i - 1].h if i else X, out=into_weight)
+            torch.sum(delta, 0, out=into_bias)
             if i:
-                torch.mm(own.delta, weights[i][0], out=scratch[i - 1].delta)
-        return value.sum().div_(value.numel())
+                torch.mm(delta, self._weights[i][0], out=scratch[i - 1].delta)
+        return value.mean()
 
-    def factors(self, X: Tensor) -> Iterator[list[tuple[nn.Linear, Tensor, Tensor]]]:
-        """For each output: every layer with its input, and the output's derivative by its own.
+    def factors(self, rows: Rows, seeds: Seeds) -> Iterator[LayerFactors]:
+        """For each seed: every layer with its input, and what comes down to its output.
 
-        Row by row, the derivative of the output by the layer's weights is the outer product of
-        the two.
+        Row by row, the derivative by the layer's weights is the outer product of the two.
         """
-        a = [self.units.inputs(X)]
-        for (W, b), activation in zip(self._weights, self._activations, strict=True):
-            a.append(activation.apply(torch.addmm(b, a[-1], W.t())))
-        for k in range(a[-1].shape[1]):
-            delta = torch.zeros_like(a[-1])
-            delta[:, k] = 1
-            found = []
-            for i in reversed(range(len(self._layers))):
-                # The activation uses up its output, which the next k needs again.
+        a = [self.units.inputs(rows.X)]
+        for (_, b), W_t, activation in zip(
+            self._weights, self._transposed, self._activations, strict=True
+        ):
+            a.append(activation.apply(torch.addmm(b, a[-1], W_t)))
+        for seed in seeds(a[-1], rows):
+            delta, found = seed.clone(), []
+            for i in self._downwards:
+                # The activation uses up its output, which the next seed needs again.
                 delta = self._activations[i].backward(delta, a[i + 1].clone())
                 found.append((self._layers[i], a[i], delta))
                 delta = delta @ self._weights[i][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,11 @@ from sklearn_cl._flat import Flat
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
+
+# From the outputs of rows to what is to be differentiated: each seed has the weights of the
+# outputs in a sum, row by row, and the shape of the outputs.
+Seeds = Callable[[Tensor, Rows], list[Tensor]]
+LayerFactors = list[tuple[nn.Linear, Tensor, Tensor]]
 
 
 class Engine(ABC):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,10 +12,16 @@ from torch import Tensor
 from sklearn_cl._engine import Engine
 from sklearn_cl._jacobian import (
     Factors,
+    cosines,
     has_linear_factors,
+    jacobian,
     linear_factors,
-    mean_squared_jacobian,
+    mean_jacobian,
+    norm,
+    outputs,
+    row_loss,
 )
+from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 
 
@@ -28,6 +36,8 @@ class Learner:
         The strategy's own chance, on the CPU; the order of the rows has another.
     batch_size : int
         Rows of a full batch.
+    learning_rate : float
+        The step size, at its largest.
     reset : callable
         Starts the net anew.
 
@@ -40,12 +50,18 @@ class Learner:
     """
 
     def __init__(
-        self, engine: Engine, rng: torch.Generator, batch_size: int, reset: Callable[[], None]
+        self,
+        engine: Engine,
+        rng: torch.Generator,
+        batch_size: int,
+        learning_rate: float,
+        reset: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._reset = reset
         self.rng = rng
         self.batch_size = batch_size
+        self.learning_rate = learning_rate
 
     @property
     def theta(self) -> Tensor:
@@ -73,9 +89,37 @@ class Learner:
         with torch.no_grad():
             return self._engine.units.outputs(self._engine.forward(X))
 
+    def losses(self, rows: Rows) -> Tensor:
+        """The loss of each row, whatever its weight, without gradient; of shape (n_rows,)."""
+        with torch.no_grad():
+            f = self._engine.forward(rows.X)
+            value = LOSSES[self._engine.loss].value(f - self._engine.units.targets(rows.y))
+            return value.mean(1)
+
     def mean_squared_jacobian(self, rows: Rows) -> Tensor:
         """Mean over rows and outputs of the squared derivative by each parameter."""
-        return mean_squared_jacobian(self._engine, rows)
+        return mean_jacobian(self._engine, rows, torch.square)
+
+    def mean_absolute_jacobian(
+        self, rows: Rows, of: Literal["outputs", "norm"] = "outputs"
+    ) -> Tensor:
+        """Mean over rows of the absolute derivative by each parameter.
+
+        The derivative is that of each output in turn, or of their squared norm.
+        """
+        seeds = norm if of == "norm" else outputs
+        return mean_jacobian(self._engine, rows, torch.abs, seeds)
+
+    def jacobian(self, rows: Rows) -> Tensor:
+        """Derivatives of all outputs of all rows: (n_rows * n_outputs, n_parameters)."""
+        return jacobian(self._engine, rows)
+
+    def cosines(
+        self, rows: Rows, others: Rows, of: Literal["outputs", "loss"] = "outputs"
+    ) -> Tensor:
+        """Cosines between the derivatives of rows and of others: (n_rows, n_others)."""
+        seeds = partial(row_loss, self._engine) if of == "loss" else outputs
+        return cosines(self._engine, rows, others, seeds)
 
     def linear_factors(self, rows: Rows) -> Iterator[tuple[Rows, list[Factors]]]:
         """Per-row derivatives as ``delta x [a, 1]``; for modules of linear layers only."""

@@ -157,7 +157,9 @@ class ContinualNet(NeuralNet):
         """
         self.engine_.loss = plan.loss
         size = plan.rows_per_step(len(experience))
-        learner = Learner(self.engine_, self.strategy_generator_, size, self._start_anew)
+        learner = Learner(
+            self.engine_, self.strategy_generator_, size, plan.learning_rate_init, self._start_anew
+        )
         self.plan_, self.strategy_, self.learner_ = plan, strategy, learner
         self.progress_, self.restarted_ = Progress(), False
         # A chain of linear layers draws nothing, so it need not be alone with the generator.

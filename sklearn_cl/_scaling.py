@@ -46,10 +46,10 @@ class Scaling:
         spread = values.max(axis=0).astype(np.float64) - values.min(axis=0)
         constant = spread <= resolution * top
         # Relative to the largest value, so that squares do not overflow.
-        weight = np.ones(len(values)) if weight is None else weight
+        weight = np.ones((len(values), 1)) if weight is None else weight[:, None]
         blocks = [slice(k, k + _BLOCK) for k in range(0, len(values), _BLOCK)]
-        centre = sum(weight[k] @ (values[k] / top) for k in blocks) / weight.sum()
-        squares = sum(weight[k] @ (values[k] / top - centre) ** 2 for k in blocks)
+        centre = sum((weight[k] * (values[k] / top)).sum(0) for k in blocks) / weight.sum()
+        squares = sum((weight[k] * (values[k] / top - centre) ** 2).sum(0) for k in blocks)
         deviation = np.sqrt(squares / weight.sum()) * top
         centre = np.where(constant, values[0], centre * top)
         constant |= deviation == 0

@@ -12,7 +12,20 @@ import pytest
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "sklearn_cl"
-MEMBERS = [f"strategies.{name}" for name in ("_baselines", "_ewc", "_registry", "_replay")]
+MEMBERS = [
+    f"strategies.{name}"
+    for name in (
+        "_baselines",
+        "_distill",
+        "_ewc",
+        "_gradient",
+        "_importance",
+        "_pseudo",
+        "_registry",
+        "_replay",
+        "_select",
+    )
+]
 # An import goes from a rung to a lower one only. Modules on one rung do not see each other.
 LADDER = [
     [
@@ -27,11 +40,12 @@ LADDER = [
     ],
     ["_rows", "_plan"],
     ["_units", "_flat", "_module"],
-    ["_buffer", "_engine"],
+    ["buffers", "_engine"],
     ["_dense"],
     ["_jacobian"],
     ["_learner"],
     ["strategies._base"],
+    ["strategies._pull", "strategies._rehearsal"],
     ["strategies._chain", *MEMBERS],
     ["strategies"],
     ["_net"],

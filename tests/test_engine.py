@@ -11,7 +11,7 @@ from torch.func import functional_call
 
 from sklearn_cl._dense import DenseEngine
 from sklearn_cl._engine import AutogradEngine
-from sklearn_cl._jacobian import has_linear_factors, linear_factors, mean_squared_jacobian
+from sklearn_cl._jacobian import has_linear_factors, linear_factors, mean_jacobian
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._module import ACTIVATIONS, MLPRecipe
 from sklearn_cl._optimizer import FlatAdam, FlatSGD
@@ -140,7 +140,7 @@ def test_mean_squared_jacobian(kind, make, closed, weighted):
     engine = kind(module, units(4, 2, torch.float64))
     data = rows(23, 4, 2, torch.float64, weighted=weighted)
     assert has_linear_factors(engine, data) == closed
-    torch.testing.assert_close(mean_squared_jacobian(engine, data), by_rows(engine, data))
+    torch.testing.assert_close(mean_jacobian(engine, data, torch.square), by_rows(engine, data))
 
 
 @pytest.mark.parametrize("kind", [DenseEngine, AutogradEngine])

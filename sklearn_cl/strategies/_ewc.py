@@ -9,9 +9,10 @@ from sklearn_cl._checks import check_number
 from sklearn_cl._learner import Learner
 from sklearn_cl._rows import Rows
 from sklearn_cl.strategies._base import Strategy
+from sklearn_cl.strategies._pull import Pull
 
 
-class EWC(Strategy):
+class EWC(Pull):
     r"""Online elastic weight consolidation with a diagonal Gauss-Newton importance.
 
     It adds to the loss
@@ -58,26 +59,13 @@ class EWC(Strategy):
     """
 
     name = "ewc"
-    importance_: Tensor | None = None
-    anchor_: Tensor | None = None
 
     def __init__(self, strength: float = 1.0, decay: float = 1.0) -> None:
         self.strength = strength
         self.decay = decay
 
-    def check_params(self) -> None:
-        check_number("strength", self.strength, low=0)
-        check_number("decay", self.decay, low=0, high=1)
-
-    def adjust(self, grad: Tensor, learner: Learner) -> None:
-        if self.anchor_ is not None and self.importance_ is not None and self.strength:
-            change = learner.theta - self.anchor_
-            grad.addcmul_(self.importance_, change, value=2 * self.strength * self.decay)
-
     def consolidate(self, experience: Rows, learner: Learner) -> None:
-        F = learner.mean_squared_jacobian(experience)
-        self.importance_ = F if self.importance_ is None else F + self.decay * self.importance_
-        self.anchor_ = learner.theta.clone()
+        self.hold(learner.mean_squared_jacobian(experience), learner)
 
 
 class KroneckerEWC(Strategy):
@@ -122,6 +110,7 @@ class KroneckerEWC(Strategy):
     factors_: list[tuple[slice, slice, Tensor, Tensor]] | None = None
     anchor_: Tensor | None = None
     weight_ = 0.0
+    _damping = 1.0
 
     def __init__(self, strength: float = 1.0, decay: float = 1.0) -> None:
         self.strength = strength
@@ -131,12 +120,25 @@ class KroneckerEWC(Strategy):
         check_number("strength", self.strength, low=0)
         check_number("decay", self.decay, low=0, high=1)
 
+    def begin(self, experience: Rows, learner: Learner) -> Rows | None:
+        # As in `Pull`, but by the stiffest direction of all, since the layers' factors couple.
+        top = [
+            float(torch.linalg.eigvalsh(A.double())[-1] * torch.linalg.eigvalsh(G.double())[-1])
+            for _, _, A, G in self.factors_ or []
+        ]
+        stiffness = 2 * self.strength * self.decay
+        self._damping = 1 / max(1.0, learner.learning_rate * stiffness * max(top, default=0.0))
+        return experience
+
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self.anchor_ is None or self.factors_ is None or not self.strength:
             return
         change = learner.theta - self.anchor_
+        factor = 2 * self.strength * self.decay * self._damping
+        if self._damping < 1:
+            grad.mul_(self._damping)
         for weight, bias, A, G in self.factors_:
-            pull = 2 * self.strength * self.decay * G @ _join(change, weight, bias, len(G)) @ A
+            pull = factor * G @ _join(change, weight, bias, len(G)) @ A
             n_in = (weight.stop - weight.start) // len(G)
             grad[weight] += pull[:, :n_in].reshape(-1)
             grad[bias] += pull[:, n_in:].reshape(-1)

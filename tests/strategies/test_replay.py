@@ -9,8 +9,8 @@ from scipy import stats
 from torch import nn
 
 from sklearn_cl import ContinualMLPRegressor, ContinualRegressor
-from sklearn_cl._buffer import Balanced, Recent, Reservoir
 from sklearn_cl._rows import Rows, concatenate, mix
+from sklearn_cl.buffers import Balanced, Recent, Reservoir
 from sklearn_cl.strategies import Cumulative, Naive, Replay
 from tests.conftest import weights
 

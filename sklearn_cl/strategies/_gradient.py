@@ -1,0 +1,249 @@
+"""Gradient constraints: change a step so that it does not undo what was learnt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from scipy.optimize import nnls
+from torch import Tensor
+
+from sklearn_cl._checks import check_number
+from sklearn_cl._learner import Learner
+from sklearn_cl._rows import Rows
+from sklearn_cl.buffers import Balanced, Buffer
+from sklearn_cl.strategies._base import Strategy
+from sklearn_cl.strategies._rehearsal import Memory
+
+
+class AGEM(Memory):
+    r"""Averaged gradient episodic memory: no step that would raise the loss on the memory.
+
+    With :math:`g` the gradient of a batch of new rows and :math:`r` that of a batch of the
+    memory, a step with :math:`g^T r < 0` takes
+
+    .. math:: \tilde g = g - \frac{g^T r}{r^T r} r
+
+    instead, which is the nearest one that leaves the loss on the memory alone. It prevents
+    forgetting to first order and repairs nothing; an optimizer with moments follows the
+    projection only on average.
+
+    Parameters
+    ----------
+    capacity : int or None, default=500
+        Rows to keep; None keeps all.
+    policy : str or Buffer, default="reservoir"
+        Which rows; a name or an object of `sklearn_cl.buffers`.
+    batch_size : int or None, default=None
+        Rows of the memory in each step; None means as many as a full batch of the estimator.
+
+    Attributes
+    ----------
+    buffer_ : Buffer
+        The memory.
+
+    References
+    ----------
+    A. Chaudhry et al., "Efficient lifelong learning with A-GEM", ICLR 2019, arXiv:1812.00420.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import AGEM
+    >>> AGEM(capacity=200)
+    AGEM(capacity=200)
+    """
+
+    name = "agem"
+
+    def __init__(
+        self,
+        capacity: int | None = 500,
+        policy: Any = "reservoir",
+        batch_size: int | None = None,
+    ) -> None:
+        self.capacity = capacity
+        self.policy = policy
+        self.batch_size = batch_size
+
+    def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
+        self.recall(buffer.sample(), buffer.total, experience, learner, 1.0)
+
+    def rehearse(self, batch: Rows, learner: Learner) -> Rows:
+        return batch
+
+    def adjust(self, grad: Tensor, learner: Learner) -> None:
+        if self._pool is not None:
+            project(grad, learner.gradient(self.draw(learner)))
+
+
+class GEM(Memory):
+    r"""Gradient episodic memory: no step that would raise the loss on any past experience.
+
+    With :math:`r_k` the gradient on the memory of experience :math:`k`, a step takes
+
+    .. math:: \tilde g = \arg\min_u \|u - g\|^2 \quad \text{so that} \quad r_k^T u \ge 0
+        \text{ for all } k
+
+    whose dual, a non-negative least squares problem in as many unknowns as there are
+    experiences, is solved exactly. A step costs a backward pass for each of them, so it grows
+    with their number.
+
+    Parameters
+    ----------
+    capacity : int or None, default=500
+        Rows to keep, as many of each experience; None keeps all.
+    margin : float, default=0.0
+        Least value of the dual variables, at least 0: more pushes every step towards the past,
+        as the 0.5 of the authors' code does.
+    batch_size : int or None, default=None
+        Rows of each past experience in a step; None means as many as a full batch of the
+        estimator.
+
+    Attributes
+    ----------
+    buffer_ : Buffer
+        The memory; ``buffer_.notes["experience"]`` says where each row comes from.
+
+    References
+    ----------
+    D. Lopez-Paz, M. Ranzato, "Gradient episodic memory for continual learning", NeurIPS 2017,
+    arXiv:1706.08840.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import GEM
+    >>> GEM(margin=0.5)
+    GEM(margin=0.5)
+    """
+
+    name = "gem"
+    _parts: list[Rows] | None = None
+
+    def __init__(
+        self, capacity: int | None = 500, margin: float = 0.0, batch_size: int | None = None
+    ) -> None:
+        self.capacity = capacity
+        self.margin = margin
+        self.batch_size = batch_size
+
+    @property
+    def policy(self) -> str:
+        """Constraints need to know the experiences."""
+        return Balanced.name
+
+    def check_params(self) -> None:
+        check_number("margin", self.margin, low=0)
+        super().check_params()
+
+    def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
+        rows, label = buffer.sample(), buffer.notes["experience"]
+        self._parts = [rows.take((label == k).to(rows.X.device)) for k in label.unique()]
+
+    def adjust(self, grad: Tensor, learner: Learner) -> None:
+        if self._parts is not None:
+            size = self.batch_size or learner.batch_size
+            batches = [
+                part
+                if len(part) <= size
+                else part.take(_some(len(part), size, learner.rng).to(part.X.device))
+                for part in self._parts
+            ]
+            project_all(grad, torch.stack(list(map(learner.gradient, batches))), self.margin)
+
+    def consolidate(self, experience: Rows, learner: Learner) -> None:
+        self.__dict__.pop("_parts", None)
+        super().consolidate(experience, learner)
+
+
+class OGD(Strategy):
+    r"""Orthogonal gradient descent: steps that leave the outputs on kept rows as they are.
+
+    It keeps an orthonormal basis :math:`Q` of the derivatives of the net's outputs at some
+    rows of each experience, and takes
+
+    .. math:: \tilde g = g - Q^T Q g
+
+    It keeps no row, but one vector as long as the parameters for each. It holds as long as the
+    net is near the point where they were taken; an optimizer with moments follows the
+    projection only on average.
+
+    Parameters
+    ----------
+    n_directions : int, default=50
+        Directions to keep of each experience, at least 1.
+    capacity : int, default=500
+        Directions to keep in all: those that came first stay, and when there is no room left
+        nothing is added. Their bytes stand in ``experiences_``.
+
+    Attributes
+    ----------
+    basis_ : Tensor of shape (n_directions, n_parameters)
+        :math:`Q`.
+
+    References
+    ----------
+    M. Farajtabar et al., "Orthogonal gradient descent for continual learning", AISTATS 2020,
+    arXiv:1910.07104.
+
+    Examples
+    --------
+    >>> from sklearn_cl.strategies import OGD
+    >>> OGD(n_directions=20)
+    OGD(n_directions=20)
+    """
+
+    name = "ogd"
+    basis_: Tensor | None = None
+
+    def __init__(self, n_directions: int = 50, capacity: int = 500) -> None:
+        self.n_directions = n_directions
+        self.capacity = capacity
+
+    def check_params(self) -> None:
+        check_number("n_directions", self.n_directions, low=1, integer=True)
+        check_number("capacity", self.capacity, low=1, integer=True)
+
+    def adjust(self, grad: Tensor, learner: Learner) -> None:
+        if self.basis_ is not None:
+            grad.sub_(self.basis_.T @ (self.basis_ @ grad))
+
+    def consolidate(self, experience: Rows, learner: Learner) -> None:
+        old = learner.theta.new_empty(0, len(learner.theta)) if self.basis_ is None else self.basis_
+        room = min(self.n_directions, self.capacity - len(old), old.shape[1] - len(old))
+        if room <= 0:
+            return
+        some = _some(len(experience), room, learner.rng).to(experience.X.device)
+        fresh = learner.jacobian(experience.take(some))[:room].double()
+        basis = old.double()
+        for _ in range(2):
+            # Once more, because rounding leaves a part of what it should remove.
+            fresh = fresh - (fresh @ basis.T) @ basis
+        _, size, directions = torch.linalg.svd(fresh, full_matrices=False)
+        new = directions[size > 1e-6 * size.max().clamp(min=1e-30)]
+        self.basis_ = torch.cat([old, new.to(old.dtype)])
+
+
+def project(grad: Tensor, reference: Tensor) -> None:
+    """Take from ``grad``, in place, what would raise the loss that ``reference`` descends."""
+    dot, square = torch.dot(grad, reference), torch.dot(reference, reference)
+    if dot < 0 and square > 0:
+        grad.sub_(reference, alpha=float(dot / square))
+
+
+def project_all(grad: Tensor, references: Tensor, margin: float = 0.0) -> None:
+    """The nearest gradient, in place, that raises the loss of none of the references."""
+    pushed = grad.double() + margin * references.double().sum(0)
+    # Of unit length, because their sizes differ; zero ones constrain nothing.
+    units = torch.nn.functional.normalize(references.double(), eps=1e-300)
+    if bool((units @ pushed >= 0).all()):
+        if margin:
+            grad.copy_(pushed)
+        return
+    # min |Q R u + p| over u >= 0 has as many rows as unknowns; equal references do no harm.
+    Q, R = torch.linalg.qr(units.T)
+    u, _ = nnls(R.cpu().numpy(), -(Q.T @ pushed).cpu().numpy())
+    grad.copy_(pushed + torch.from_numpy(u).to(pushed) @ units)
+
+
+def _some(n: int, size: int, rng: torch.Generator) -> Tensor:
+    return torch.randperm(n, generator=rng)[:size]

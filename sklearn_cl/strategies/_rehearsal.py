@@ -1,0 +1,117 @@
+"""Rehearsal: train on a pool of old rows along with the new ones, in one forward pass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal
+
+from sklearn_cl._checks import check_number
+from sklearn_cl._learner import Learner
+from sklearn_cl._rows import Rows, mix
+from sklearn_cl.buffers import Buffer, check_policy, make_buffer
+from sklearn_cl.strategies._base import Strategy
+
+
+class Rehearsal(Strategy):
+    """Mixes every batch with one of a pool; a subclass fills the pool with `recall`."""
+
+    batch_size: int | None
+    _pool: Rows | None = None
+    _share = 0.0
+
+    def check_params(self) -> None:
+        check_number("batch_size", self.batch_size, low=1, integer=True, also=[None])
+
+    def recall(
+        self,
+        pool: Rows,
+        past: float,
+        experience: Rows,
+        learner: Learner,
+        strength: float | Literal["share"],
+    ) -> None:
+        """Rehearse ``pool`` in this experience; it stands for rows of total weight ``past``."""
+        odds = past / experience.total if strength == "share" else float(strength)
+        if odds:
+            self._share = odds / (1 + odds)
+            self._pool = pool.shuffled(learner.rng)
+            self._size = min(self.batch_size or learner.batch_size, len(pool))
+            self._start = 0
+
+    def draw(self, learner: Learner) -> Rows:
+        """The next rows of the pool; each comes once before any comes again."""
+        assert self._pool is not None
+        if self._start + self._size > len(self._pool):
+            self._pool, self._start = self._pool.shuffled(learner.rng), 0
+        self._start += self._size
+        return self._pool.take(slice(self._start - self._size, self._start))
+
+    def rehearse(self, batch: Rows, learner: Learner) -> Rows:
+        return batch if self._pool is None else mix(batch, self.draw(learner), self._share)
+
+    def rest(self) -> None:
+        """Drop the pool at the end of the experience."""
+        for name in ("_pool", "_share", "_size", "_start"):
+            self.__dict__.pop(name, None)
+
+
+class Memory(Rehearsal):
+    """Keeps rows in a buffer; a subclass says in `lesson` what an experience does with them."""
+
+    capacity: int | None
+    policy: Any
+    buffer_: Buffer | None = None
+
+    def check_params(self) -> None:
+        super().check_params()
+        check_number("capacity", self.capacity, low=1, integer=True, also=[None])
+        check_policy(self.policy, self.buffer_)
+
+    def begin(self, experience: Rows, learner: Learner) -> Rows | None:
+        if self.buffer_ is not None:
+            self.lesson(experience, learner, self.buffer_)
+        return experience
+
+    @abstractmethod
+    def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
+        """Before an experience that has a past."""
+
+    def consolidate(self, experience: Rows, learner: Learner) -> None:
+        self.rest()
+        if self.buffer_ is None:
+            self.buffer_ = make_buffer(self.policy, self.capacity)
+        self.buffer_.capacity = self.capacity
+        self.file(experience, learner, self.buffer_)
+
+    def file(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
+        """Offer the rows of an experience to the buffer."""
+        buffer.add(experience, learner.rng)
+
+
+class DarkMemory(Memory):
+    """Files the net's own answer with each row, and teaches a mixture of it and the target."""
+
+    def mixture(self) -> tuple[float | Literal["share"], float]:
+        """Weight of the past relative to the new rows, and the answer's part in the target."""
+        raise NotImplementedError
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.buffer_ is not None and self.mixture()[1] and "answer" not in self.buffer_.notes:
+            raise ValueError(
+                f"distillation must be on from the first experience on, so that the net's answers "
+                f"are filed with the rows; got {self!r} after one without. Call fit to start anew."
+            )
+
+    def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
+        strength, part = self.mixture()
+        pool = buffer.sample()
+        if part:
+            answer = buffer.notes["answer"].to(pool.y)
+            pool = Rows(pool.X, pool.y + part * (answer - pool.y), pool.weight)
+        self.recall(pool, buffer.total, experience, learner, strength)
+
+    def file(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
+        filed = "answer" in buffer.notes if len(buffer) else self.mixture()[1] > 0
+        notes = {"answer": learner.predict(experience.X)} if filed else {}
+        buffer.add(experience, learner.rng, **notes)
