@@ -78,7 +78,9 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     strategy: Any
     loss: str
     solver: str
+    learning_rate: str
     learning_rate_init: float
+    averaging: float
     alpha: float
     batch_size: int | str
     max_iter: int

@@ -25,6 +25,7 @@ from sklearn_cl._learner import Learner
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._plan import Plan
 from sklearn_cl._rows import Rows
+from sklearn_cl._schedule import Average, cosine
 from sklearn_cl._state import Stateful, pack, to_device, unpack
 from sklearn_cl._threads import threads_for
 from sklearn_cl._units import Units
@@ -189,6 +190,10 @@ class ContinualNet(NeuralNet):
         self.decay_ = self._weight_decay(train)
         train = train.normalised()
         iterator = self.get_iterator(train, training=True)
+        n_steps = plan.max_iter * -(-len(train) // self.batch_size)
+        self.step_sizes_ = cosine(n_steps) if plan.learning_rate == "cosine" else None
+        floats = [t for t in self.engine_.flat.rest().values() if t.is_floating_point()]
+        self.average_ = Average([self.engine_.flat.theta, *floats], plan.averaging)
         best, best_model, patience = float("inf"), None, 0
         self.notify("on_train_begin", X=train.X, y=train.y)
         with tqdm(total=plan.max_iter, disable=not plan.verbose, unit="epoch") as bar:
@@ -198,19 +203,24 @@ class ContinualNet(NeuralNet):
                 loss = self._finite(self.history[-1, "train_loss"])
                 progress.losses.append(loss)
                 if valid is not None:
+                    # What is served is the average, so that is what is judged.
+                    self.average_.swap()
                     loss = self._finite(self._evaluate(valid))
+                    best_model = self.snapshot() if loss < best else best_model
+                    self.average_.swap()
                     self.history.record("valid_loss", loss)
                     progress.validation_losses.append(loss)
                 bar.update()
                 bar.set_postfix(loss=f"{loss:.3g}", refresh=False)
                 patience = 0 if loss < best - plan.tol else patience + 1
-                if loss < best:
-                    best, best_model = loss, None if valid is None else self.snapshot()
+                best = min(best, loss)
                 if self._callback_stops(train, valid) or patience > plan.n_iter_no_change:
                     break
         self.engine_.flat.check()
         if best_model is not None:
             self.restore(best_model)
+        else:
+            self.average_.swap()
         self._warn_if_useless(train)
         self.notify("on_train_end", X=train.X, y=train.y)
         return self
@@ -239,6 +249,9 @@ class ContinualNet(NeuralNet):
         """One step: rehearse, backward, penalty, adjust, weight decay, optimizer."""
         strategy, learner = self.strategy_, self.learner_
         theta, grad = learner.theta, learner.grad
+        group = self.optimizer_.param_groups[0]
+        if self.step_sizes_ is not None:
+            group["lr"] = self.plan_.learning_rate_init * next(self.step_sizes_)
         rows = strategy.rehearse(batch, learner)
         loss = self.engine_.backward(rows, into=grad)
         penalty = strategy.penalty(rows, learner)
@@ -247,10 +260,11 @@ class ContinualNet(NeuralNet):
         strategy.adjust(grad, learner)
         if self.decay_ is not None:
             if self.plan_.solver == "adamw":
-                theta.addcmul_(self.decay_, theta, value=-self.plan_.learning_rate_init)
+                theta.addcmul_(self.decay_, theta, value=-group["lr"])
             else:
                 grad.addcmul_(self.decay_, theta)
         self.advance_()
+        self.average_.update()
         return {"loss": loss, "y_pred": None}
 
     def snapshot(self) -> Snapshot:

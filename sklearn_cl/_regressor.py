@@ -21,8 +21,14 @@ _PARAMETERS = """
         of the target and linear beyond.
     solver : {"adam", "adamw", "sgd"}, default="adam"
         The optimizer; it is new in each experience.
+    learning_rate : {"constant", "cosine"}, default="constant"
+        Course of the step size in each experience: as it is, or a short rise and half a cosine
+        down to nothing over ``max_iter`` epochs.
     learning_rate_init : float, default=1e-3
-        The learning rate, above 0.
+        The learning rate at its largest, above 0.
+    averaging : float, default=0.0
+        The model that an experience leaves is the average of the parameters over about this last
+        part of its steps, from 0 (none) to 1. Buffers of a module are averaged too.
     alpha : float, default=1e-4
         Weight decay, at least 0; biases are spared. As in scikit-learn it is divided by the
         rows of a batch and added to the gradient, but with "adamw" it is decoupled and not
@@ -139,7 +145,9 @@ class ContinualMLPRegressor(BaseContinualRegressor):
         strategy: Any = "replay",
         loss: str = "squared_error",
         solver: str = "adam",
+        learning_rate: str = "constant",
         learning_rate_init: float = 1e-3,
+        averaging: float = 0.0,
         alpha: float = 1e-4,
         batch_size: int | str = "auto",
         max_iter: int = 200,
@@ -166,7 +174,9 @@ class ContinualMLPRegressor(BaseContinualRegressor):
         self.strategy = strategy
         self.loss = loss
         self.solver = solver
+        self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
+        self.averaging = averaging
         self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
@@ -236,7 +246,9 @@ class ContinualRegressor(BaseContinualRegressor):
         strategy: Any = "replay",
         loss: str = "squared_error",
         solver: str = "adam",
+        learning_rate: str = "constant",
         learning_rate_init: float = 1e-3,
+        averaging: float = 0.0,
         alpha: float = 1e-4,
         batch_size: int | str = "auto",
         max_iter: int = 200,
@@ -263,7 +275,9 @@ class ContinualRegressor(BaseContinualRegressor):
         self.strategy = strategy
         self.loss = loss
         self.solver = solver
+        self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
+        self.averaging = averaging
         self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter

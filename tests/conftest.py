@@ -38,6 +38,15 @@ def tiny() -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
+class At(nn.Linear):
+    """A linear model that starts at given coefficients."""
+
+    def __init__(self, n_features: int, start: list[float]) -> None:
+        super().__init__(n_features, 1, bias=False)
+        with torch.no_grad():
+            self.weight.copy_(torch.tensor([start]))
+
+
 def linear(n_features: int, n_outputs: int) -> nn.Module:
     """A linear model without intercept."""
     return nn.Linear(n_features, n_outputs, bias=False)

@@ -36,6 +36,7 @@ LADDER = [
         "_experiences",
         "_chance",
         "_optimizer",
+        "_schedule",
         "_threads",
     ],
     ["_rows", "_plan"],

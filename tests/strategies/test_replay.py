@@ -6,22 +6,12 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import nn
 
 from sklearn_cl import ContinualMLPRegressor, ContinualRegressor
 from sklearn_cl._rows import Rows, concatenate, mix
-from sklearn_cl.buffers import Balanced, Recent, Reservoir
+from sklearn_cl.buffers import Balanced, KCenter, Recent, Reservoir, TargetStratified
 from sklearn_cl.strategies import Cumulative, Naive, Replay
-from tests.conftest import weights
-
-
-class At(nn.Linear):
-    """A linear model that starts at given coefficients."""
-
-    def __init__(self, n_features, start):
-        super().__init__(n_features, 1, bias=False)
-        with torch.no_grad():
-            self.weight.copy_(torch.tensor([start]))
+from tests.conftest import At, weights
 
 
 def test_weighted_step_is_the_joint_gradient(tiny):
@@ -95,6 +85,58 @@ def test_reservoir_share_of_an_experience_is_hypergeometric():
 @pytest.mark.parametrize("sizes", [[300], [1, 299], [7] * 42 + [6], [150, 150]])
 def test_chunks_do_not_matter(buffer, sizes):
     torch.testing.assert_close(offered(buffer(40), *sizes), offered(buffer(40), 300))
+
+
+@pytest.mark.parametrize("make", [Reservoir, Balanced, Recent])
+def test_two_buffers_merge_as_if_one_had_seen_all(make):
+    rng = torch.Generator().manual_seed(0)
+    parts = [torch.arange(k * 70, k * 70 + 70, dtype=torch.float64)[:, None] for k in range(4)]
+    one, first, second = make(40), make(40), make(40)
+    for k, X in enumerate(parts):
+        (first if k < 2 else second).add(Rows(X, X), rng)
+    rng.manual_seed(0)
+    for X in parts:
+        one.add(Rows(X, X), rng)
+    first.merge(second)
+    assert torch.equal(first.rows.X, one.rows.X)
+    assert (first.seen, first.total) == (one.seen, one.total) == (280, 280.0)
+    with pytest.raises(ValueError, match="other must be a"):
+        first.merge(KCenter(40))
+
+
+def test_kcenter_covers_within_twice_the_best_radius():
+    buffer = KCenter(10)
+    grid = offered(buffer, 150, 150)
+    radius = (torch.arange(300)[:, None] - grid).abs().amin(1).max()
+    assert radius <= 2 * 15
+    assert len(grid.unique()) == 10
+
+
+def test_strata_keep_the_tail_and_the_average():
+    chance, rng = np.random.default_rng(0), torch.Generator().manual_seed(0)
+    buffer, seen = TargetStratified(100), []
+    for _ in range(8):
+        y = torch.from_numpy(chance.exponential(size=(500, 1)))
+        seen.append(y)
+        buffer.add(Rows(y, y), rng)
+    y, sample = torch.cat(seen), buffer.sample()
+    weighted = (sample.weight * sample.y).mean()
+    assert sample.weight.mean() == pytest.approx(1)
+    assert buffer.notes["stands_for"].sum() == pytest.approx(4000)
+    assert weighted == pytest.approx(float(y.mean()), rel=0.1)
+    assert sample.y.mean() > 1.5 * y.mean()
+    assert (sample.y > y.quantile(0.95)).float().mean() > 0.2
+
+
+def test_a_buffer_object_is_copied_and_must_be_empty():
+    policy = TargetStratified(n_bins=3)
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    reg = ContinualMLPRegressor((4,), strategy=Replay(20, policy=policy), max_iter=2)
+    buffer = reg.fit(X, X[:, 0]).strategy_.buffer_
+    assert (buffer.n_bins, len(buffer), len(policy)) == (3, 20, 0)
+    reg.set_params(strategy=Replay(20, policy=buffer))
+    with pytest.raises(ValueError, match="policy must be an empty buffer; got one of 20 rows"):
+        reg.fit(X, X[:, 0])
 
 
 def test_recent_keeps_the_last():
