@@ -87,19 +87,16 @@ def mean_jacobian(
     return total.div_(count)
 
 
-def jacobian(engine: Engine, rows: Rows) -> Tensor:
-    """The derivative of every output of every row, of shape (n_rows * n_outputs, n_parameters)."""
-    if not has_linear_factors(engine, rows):
-        return torch.cat([J for _, J in _row_derivatives(engine, rows, outputs)])
-    found = []
-    for chunk, factors in linear_factors(engine, rows):
-        J = torch.zeros(len(chunk), len(engine.flat.theta)).to(engine.flat.theta)
-        for weight, bias, a, delta in factors:
-            J[:, weight] = (delta.unsqueeze(2) * a.unsqueeze(1)).flatten(1)
-            if bias.stop:
-                J[:, bias] = delta
-        found.append(J)
-    return torch.cat(found)
+def jacobian(engine: Engine, rows: Rows, seeds: Seeds = outputs) -> Tensor:
+    """The derivative of every seed of every row, of shape (n_rows, n_seeds, n_parameters)."""
+    pairs: Iterator[tuple[Rows, Tensor]] = _row_derivatives(engine, rows, seeds)
+    if has_linear_factors(engine, rows):
+        pairs = (
+            (chunk, _written(engine, factors))
+            for chunk, factors in linear_factors(engine, rows, seeds)
+        )
+    chunks = itertools.groupby(pairs, key=lambda pair: pair[0])
+    return torch.cat([torch.stack([J for _, J in parts], 1) for _, parts in chunks])
 
 
 def cosines(engine: Engine, rows: Rows, others: Rows, seeds: Seeds) -> Tensor:
@@ -110,7 +107,8 @@ def cosines(engine: Engine, rows: Rows, others: Rows, seeds: Seeds) -> Tensor:
     """
     if not has_linear_factors(engine, rows):
         long, longer = (
-            nn.functional.normalize(_long(engine, part, seeds)) for part in (rows, others)
+            nn.functional.normalize(jacobian(engine, part, seeds).flatten(1))
+            for part in (rows, others)
         )
         return long @ longer.T
     mine, theirs = (_collected(engine, part, seeds) for part in (rows, others))
@@ -241,7 +239,11 @@ def _row_derivatives(engine: Engine, rows: Rows, seeds: Seeds) -> Iterator[tuple
             yield chunk, torch.einsum("nk,nkp->np", seed, J)
 
 
-def _long(engine: Engine, rows: Rows, seeds: Seeds) -> Tensor:
-    """For each row, its derivatives of all seeds in one vector."""
-    chunks = itertools.groupby(_row_derivatives(engine, rows, seeds), key=lambda pair: pair[0])
-    return torch.cat([torch.cat([J for _, J in parts], 1) for _, parts in chunks])
+def _written(engine: Engine, factors: list[Factors]) -> Tensor:
+    """The outer products, of shape (n_rows, n_parameters)."""
+    J = engine.flat.theta.new_zeros(len(factors[0].a), len(engine.flat.theta))
+    for weight, bias, a, delta in factors:
+        J[:, weight] = (delta.unsqueeze(2) * a.unsqueeze(1)).flatten(1)
+        if bias.stop:
+            J[:, bias] = delta
+    return J

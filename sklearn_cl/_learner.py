@@ -111,7 +111,7 @@ class Learner:
         return mean_jacobian(self._engine, rows, torch.abs, seeds)
 
     def jacobian(self, rows: Rows) -> Tensor:
-        """Derivatives of all outputs of all rows: (n_rows * n_outputs, n_parameters)."""
+        """Derivatives of all outputs of all rows: (n_rows, n_outputs, n_parameters)."""
         return jacobian(self._engine, rows)
 
     def cosines(

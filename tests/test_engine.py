@@ -12,10 +12,12 @@ from torch.func import functional_call
 from sklearn_cl._dense import DenseEngine
 from sklearn_cl._engine import AutogradEngine
 from sklearn_cl._jacobian import has_linear_factors, linear_factors, mean_jacobian
+from sklearn_cl._learner import Learner
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._module import ACTIVATIONS, MLPRecipe
 from sklearn_cl._optimizer import FlatAdam, FlatSGD
 from sklearn_cl._rows import Rows
+from sklearn_cl._schedule import Average, cosine
 from sklearn_cl._units import Units
 
 WIDTHS = [(), (7,), (16, 5), (8, 8, 8)]
@@ -238,3 +240,75 @@ def test_optimizers_are_those_of_torch_bit_by_bit(ours, theirs, dtype):
             scheduler.step()
         assert torch.equal(twins[0], twins[1])
     assert not torch.equal(twins[0], theta)
+
+
+@pytest.mark.parametrize("of", ["outputs", "loss"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("kind", ["dense", "traced", "functional"])
+def test_cosines_are_those_of_the_rows_derivatives(kind, n_outputs, of):
+    """The products of factors against vectors as long as the parameters."""
+    torch.manual_seed(0)
+    module = net((6, 5), "tanh", n_outputs, torch.float64)
+    make = DenseEngine if kind == "dense" else AutogradEngine
+    if kind == "functional":
+        module = nn.Sequential(nn.Linear(4, 5), nn.LayerNorm(5), nn.Linear(5, n_outputs)).double()
+    engine = make(module, units(4, n_outputs, torch.float64))
+    some, more = (rows(n, 4, n_outputs, torch.float64) for n in (7, 11))
+    assert has_linear_factors(engine, some) == (kind != "functional")
+
+    def derivative(data, i):
+        row = data.take(slice(i, i + 1))
+        parts = [engine.criterion(row)] if of == "loss" else list(engine.forward(row.X)[0])
+        found = [torch.autograd.grad(p, engine.flat.parameters, retain_graph=True) for p in parts]
+        return torch.cat([g.reshape(-1) for gradient in found for g in gradient])
+
+    learner = Learner(engine, torch.Generator(), 8, 0.1, lambda: None)
+    A, B = (torch.stack([derivative(data, i) for i in range(len(data))]) for data in (some, more))
+    expected = nn.functional.normalize(A) @ nn.functional.normalize(B).T
+    torch.testing.assert_close(learner.cosines(some, more, of=of), expected)
+    if of == "outputs":
+        torch.testing.assert_close(learner.jacobian(some).flatten(1), A)
+
+
+@pytest.mark.parametrize("of", ["outputs", "norm"])
+@pytest.mark.parametrize("kind", [DenseEngine, AutogradEngine])
+def test_mean_absolute_jacobian_does_not_cancel(kind, of):
+    engine = kind(net((6,), "relu", 2, torch.float64), units(4, 2, torch.float64))
+    data = rows(9, 4, 2, torch.float64, weighted=True)
+    learner = Learner(engine, torch.Generator(), 8, 0.1, lambda: None)
+    total = 0
+    for i in range(len(data)):
+        f = engine.forward(data.X[i : i + 1])[0]
+        for part in [f.square().sum()] if of == "norm" else f:
+            J = torch.autograd.grad(part, engine.flat.parameters, retain_graph=True)
+            total = total + data.weight[i, 0] * torch.cat([g.reshape(-1).abs() for g in J])
+    expected = total / data.total / (1 if of == "norm" else 2)
+    torch.testing.assert_close(learner.mean_absolute_jacobian(data, of=of), expected)
+
+
+def test_average_has_the_weights_of_a_window():
+    value, n = torch.zeros(1, dtype=torch.float64), 600
+    for part in (1.0, 1 / 3, 0.1):
+        average = Average([value], part)
+        for t in range(n):
+            value.fill_(t)
+            average.update()
+        average.swap()
+        # The mean of the last part of 0..n-1.
+        assert float(value) == pytest.approx((1 - part / 2) * n, rel=2e-3)
+        average.swap()
+        assert float(value) == n - 1
+    nothing = Average([value], 0.0)
+    nothing.update()
+    nothing.swap()
+    assert float(value) == n - 1
+
+
+def test_cosine_rises_and_ends_near_zero():
+    sizes = list(cosine(200))
+    assert len(sizes) == 200
+    assert sizes[0] < 0.11
+    assert max(sizes) == pytest.approx(1, abs=0.01) == pytest.approx(sizes[9], abs=0.01)
+    assert sizes[100] == pytest.approx(0.5)
+    assert sizes[-1] < 1e-3
+    assert list(cosine(1)) == [1.0]

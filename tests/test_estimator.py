@@ -651,3 +651,30 @@ def test_progress_bar_is_silent_by_default(capsys):
     assert capsys.readouterr() == ("", "")
     make(verbose=True).fit(X, Y, experience=EXPERIENCE)
     assert capsys.readouterr().err.count("5/5") >= 3
+
+
+@pytest.mark.parametrize("params", [{"averaging": 0.5}, {"learning_rate": "cosine"}])
+def test_averaging_and_cosine_take_the_noise_out(params, make_linear):
+    """The end of stochastic descent on a noisy linear problem, against least squares."""
+    chance = np.random.default_rng(0)
+    X = chance.normal(size=(400, 5))
+    y = X @ np.ones(5) + chance.normal(size=400)
+    best = np.linalg.lstsq(X, y)[0]
+    settings = {"batch_size": 5, "learning_rate_init": 0.05, "max_iter": 10}
+
+    def distance(**more):
+        reg = make_linear("naive", **(settings | more)).fit(X, y)
+        return np.linalg.norm(reg.predict(np.eye(5)) - best)
+
+    assert distance(**params) < 0.4 * distance()
+
+
+def test_early_stopping_judges_the_average():
+    X, y = part(0)
+    params = {"averaging": 0.5, "early_stopping": True, "max_iter": 15, "random_state": 0}
+    reg = ContinualMLPRegressor((16,), learning_rate_init=0.03, **params).fit(X, y)
+    plain = ContinualMLPRegressor((16,), learning_rate_init=0.03, **params | {"averaging": 0.0})
+    assert reg.validation_losses_ != plain.fit(X, y).validation_losses_
+    assert np.std(np.diff(reg.validation_losses_[2:])) < np.std(
+        np.diff(plain.validation_losses_[2:])
+    )

@@ -213,7 +213,7 @@ class OGD(Strategy):
         if room <= 0:
             return
         some = _some(len(experience), room, learner.rng).to(experience.X.device)
-        fresh = learner.jacobian(experience.take(some))[:room].double()
+        fresh = learner.jacobian(experience.take(some)).flatten(0, 1)[:room].double()
         basis = old.double()
         for _ in range(2):
             # Once more, because rounding leaves a part of what it should remove.
