@@ -32,6 +32,7 @@ from sklearn_cl._units import Units
 from sklearn_cl.strategies import Strategy
 
 _GATHERED = 2**15
+_JUDGED = 2048
 _Predict = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 
@@ -396,9 +397,11 @@ class ContinualNet(NeuralNet):
 
     def _warn_if_useless(self, rows: Rows) -> None:
         """Warn of a fit that is finite and far worse than an untrained net's."""
-        value = LOSSES[self.plan_.loss].value(self.engine_.units.targets(rows.y))
+        # On the new rows alone: the loss in training may count old ones of another size.
+        some = rows.take(slice(_JUDGED))
+        value = LOSSES[self.plan_.loss].value(self.engine_.units.targets(some.y))
         untrained = max(float(value.mean()), 1.0 if self.standardize else 0.0)
-        last = self.progress_.losses[-1]
+        last = self._evaluate(some)
         if last > 10 * untrained > 0:
             warnings.warn(
                 f"The training loss ({last:.3g}) is over ten times that of predicting zero "
