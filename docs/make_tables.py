@@ -1,6 +1,6 @@
 """Write the tables of the documentation from the figures that the benchmarks saved.
 
-    python docs/make_tables.py
+python docs/make_tables.py
 """
 
 from __future__ import annotations

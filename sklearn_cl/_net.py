@@ -191,10 +191,14 @@ class ContinualNet(NeuralNet):
         self.decay_ = self._weight_decay(train)
         train = train.normalised()
         iterator = self.get_iterator(train, training=True)
-        n_steps = plan.max_iter * -(-len(train) // self.batch_size)
-        self.step_sizes_ = cosine(n_steps) if plan.learning_rate == "cosine" else None
+        n_batches = -(-len(train) // self.batch_size)
+        self.step_sizes_ = None
+        if plan.learning_rate == "cosine":
+            self.step_sizes_ = cosine(plan.max_iter * n_batches)
         floats = [t for t in self.engine_.flat.rest().values() if t.is_floating_point()]
-        self.average_ = Average([self.engine_.flat.theta, *floats], plan.averaging)
+        # Steps on all rows have no noise to take out, and a clean end that is worth keeping.
+        part = plan.averaging if n_batches > 1 else 0.0
+        self.average_ = Average([self.engine_.flat.theta, *floats], part)
         best, best_model, patience = float("inf"), None, 0
         self.notify("on_train_begin", X=train.X, y=train.y)
         with tqdm(total=plan.max_iter, disable=not plan.verbose, unit="epoch") as bar:

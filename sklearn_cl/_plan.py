@@ -40,7 +40,7 @@ class Plan:
         check_option("loss", self.loss, list(LOSSES))
         check_option("solver", self.solver, ["adam", "adamw", "sgd"])
         check_option("learning_rate", self.learning_rate, ["constant", "cosine"])
-        check_number("averaging", self.averaging, low=0, high=1)
+        check_number("averaging", self.averaging, low=0, high=1, also=[False])
         check_number("learning_rate_init", self.learning_rate_init, low=0, open_low=True)
         check_number("alpha", self.alpha, low=0)
         check_number("batch_size", self.batch_size, low=1, integer=True, also=["auto"])

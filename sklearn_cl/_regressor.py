@@ -26,9 +26,11 @@ _PARAMETERS = """
         down to nothing over ``max_iter`` epochs.
     learning_rate_init : float, default=1e-3
         The learning rate at its largest, above 0.
-    averaging : float, default=0.0
+    averaging : float, default=1/3
         The model that an experience leaves is the average of the parameters over about this last
-        part of its steps, from 0 (none) to 1. Buffers of a module are averaged too.
+        part of its steps, from 0 (none) to 1. It takes the noise of the last steps out, as a
+        decaying step size does; where every step sees all rows there is none, and nothing is
+        averaged. Buffers of a module are averaged too.
     alpha : float, default=1e-4
         Weight decay, at least 0; biases are spared. As in scikit-learn it is divided by the
         rows of a batch and added to the gradient, but with "adamw" it is decoupled and not
@@ -147,7 +149,7 @@ class ContinualMLPRegressor(BaseContinualRegressor):
         solver: str = "adam",
         learning_rate: str = "constant",
         learning_rate_init: float = 1e-3,
-        averaging: float = 0.0,
+        averaging: float = 1 / 3,
         alpha: float = 1e-4,
         batch_size: int | str = "auto",
         max_iter: int = 200,
@@ -248,7 +250,7 @@ class ContinualRegressor(BaseContinualRegressor):
         solver: str = "adam",
         learning_rate: str = "constant",
         learning_rate_init: float = 1e-3,
-        averaging: float = 0.0,
+        averaging: float = 1 / 3,
         alpha: float = 1e-4,
         batch_size: int | str = "auto",
         max_iter: int = 200,

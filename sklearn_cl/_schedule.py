@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
 _WARM = 0.05
@@ -20,9 +19,11 @@ def cosine(n_steps: int) -> Iterator[float]:
 
 
 class Average:
-    """Average of tensors over about the last ``part`` of the steps, however many there will be.
+    """Average of tensors over a last part of the steps, however many there will be.
 
-    Step t has the weight t^(2 / part - 2), whose mean age is that of a window of that part.
+    Two running averages take turns: when the younger one covers ``part`` of all steps, it
+    becomes the one that is asked for, and a new one begins. So the average covers between
+    ``part`` and ``part * (2 - part)`` of the steps, and none before.
 
     Parameters
     ----------
@@ -30,30 +31,31 @@ class Average:
         What to average; changed in place by every step.
     part : float
         From 0 to 1; 0 averages nothing.
-
-    References
-    ----------
-    O. Shamir, T. Zhang, "Stochastic gradient descent for non-smooth optimization: convergence
-    results and optimal averaging schemes", ICML 2013.
     """
 
     def __init__(self, values: list[Tensor], part: float) -> None:
         self._values = values if part else []
-        self._means = [value.clone() for value in self._values]
-        self._power = 2 / part - 2 if part else 0.0
-        self._t = 0
+        self._part = part
+        self._old, self._young = ([v.clone() for v in self._values] for _ in range(2))
+        self._n_old = self._n_young = self._n_steps = 0
 
     def update(self) -> None:
         """Take in the values as they are after a step."""
-        self._t += 1
-        weight = (self._power + 1) / (self._power + self._t)
-        for mean, value in zip(self._means, self._values, strict=True):
-            mean.lerp_(value, weight)
+        if not self._values:
+            return
+        self._n_steps += 1
+        self._n_old += 1
+        self._n_young += 1
+        for value, old, young in zip(self._values, self._old, self._young, strict=True):
+            old.lerp_(value, 1 / self._n_old)
+            young.lerp_(value, 1 / self._n_young)
+        if self._n_young >= self._part * self._n_steps:
+            self._old, self._young = self._young, self._old
+            self._n_old, self._n_young = self._n_young, 0
 
     def swap(self) -> None:
         """Exchange the values with their average; twice changes nothing."""
-        with torch.no_grad():
-            for mean, value in zip(self._means, self._values, strict=True):
-                now = value.clone()
-                value.copy_(mean)
-                mean.copy_(now)
+        for mean, value in zip(self._old, self._values, strict=True):
+            now = value.clone()
+            value.copy_(mean)
+            mean.copy_(now)

@@ -286,22 +286,30 @@ def test_mean_absolute_jacobian_does_not_cancel(kind, of):
     torch.testing.assert_close(learner.mean_absolute_jacobian(data, of=of), expected)
 
 
-def test_average_has_the_weights_of_a_window():
-    value, n = torch.zeros(1, dtype=torch.float64), 600
-    for part in (1.0, 1 / 3, 0.1):
-        average = Average([value], part)
-        for t in range(n):
-            value.fill_(t)
-            average.update()
+@pytest.mark.parametrize("part", [1.0, 1 / 3, 0.1, 0.01])
+def test_average_covers_a_last_part_of_the_steps_and_nothing_before(part):
+    value, seen = torch.zeros(1, dtype=torch.float64), []
+    average = Average([value], part)
+    for t in range(1, 601):
+        value.fill_(t * t)
+        seen.append(float(value))
+        average.update()
         average.swap()
-        # The mean of the last part of 0..n-1.
-        assert float(value) == pytest.approx((1 - part / 2) * n, rel=2e-3)
+        windows = [sum(seen[-n:]) / n for n in range(1, t + 1)]
+        (n,) = [n for n, mean in enumerate(windows, 1) if mean == pytest.approx(float(value))]
+        assert part * t <= n <= part * (2 - part) * t + 2
         average.swap()
-        assert float(value) == n - 1
-    nothing = Average([value], 0.0)
-    nothing.update()
-    nothing.swap()
-    assert float(value) == n - 1
+        assert float(value) == t * t
+
+
+def test_average_of_no_part_is_the_value_itself():
+    value = torch.zeros(1)
+    average = Average([value], 0.0)
+    for t in range(5):
+        value.fill_(t)
+        average.update()
+        average.swap()
+        assert float(value) == t
 
 
 def test_cosine_rises_and_ends_near_zero():
