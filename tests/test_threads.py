@@ -38,7 +38,10 @@ class Witness(Strategy):
 
 @pytest.mark.parametrize(("width", "threads"), [(64, 1), (2500, 2)])
 def test_a_small_step_uses_one_thread(two_threads, width, threads):
-    reg = ContinualMLPRegressor((width, width), strategy=Witness(), max_iter=1, batch_size=8)
+    reg = ContinualMLPRegressor(
+        (width, width), strategy=Witness(), max_iter=1, batch_size=8, alpha=0.0
+    )
+    reg.set_params(learning_rate_init=1e-6)
     reg.fit(X[:16], Y[:16])
     assert reg.strategy_.threads_ == threads
     assert torch.get_num_threads() == 2

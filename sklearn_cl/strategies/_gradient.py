@@ -85,8 +85,8 @@ class GEM(Memory):
         \text{ for all } k
 
     whose dual, a non-negative least squares problem in as many unknowns as there are
-    experiences, is solved exactly. A step costs a backward pass for each of them, so it grows
-    with their number.
+    constraints, is solved exactly. A step costs a backward pass for each of them. Beyond
+    ``max_constraints`` neighbouring experiences share one, so that the cost stays bounded.
 
     Parameters
     ----------
@@ -96,8 +96,9 @@ class GEM(Memory):
         Least value of the dual variables, at least 0: more pushes every step towards the past,
         as the 0.5 of the authors' code does.
     batch_size : int or None, default=None
-        Rows of each past experience in a step; None means as many as a full batch of the
-        estimator.
+        Rows for each constraint in a step; None means as many as a full batch of the estimator.
+    max_constraints : int, default=8
+        Constraints at most, at least 1; with 1 it is `AGEM`.
 
     Attributes
     ----------
@@ -120,11 +121,16 @@ class GEM(Memory):
     _parts: list[Rows] | None = None
 
     def __init__(
-        self, capacity: int | None = 500, margin: float = 0.0, batch_size: int | None = None
+        self,
+        capacity: int | None = 500,
+        margin: float = 0.0,
+        batch_size: int | None = None,
+        max_constraints: int = 8,
     ) -> None:
         self.capacity = capacity
         self.margin = margin
         self.batch_size = batch_size
+        self.max_constraints = max_constraints
 
     @property
     def policy(self) -> str:
@@ -133,11 +139,13 @@ class GEM(Memory):
 
     def check_params(self) -> None:
         check_number("margin", self.margin, low=0)
+        check_number("max_constraints", self.max_constraints, low=1, integer=True)
         super().check_params()
 
     def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
         rows, label = buffer.sample(), buffer.notes["experience"]
-        self._parts = [rows.take((label == k).to(rows.X.device)) for k in label.unique()]
+        groups = label.unique().tensor_split(min(self.max_constraints, len(label.unique())))
+        self._parts = [rows.take(torch.isin(label, k).to(rows.X.device)) for k in groups]
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self._parts is not None:
@@ -235,7 +243,9 @@ def project_all(grad: Tensor, references: Tensor, margin: float = 0.0) -> None:
     pushed = grad.double() + margin * references.double().sum(0)
     # Of unit length, because their sizes differ; zero ones constrain nothing.
     units = torch.nn.functional.normalize(references.double(), eps=1e-300)
-    if bool((units @ pushed >= 0).all()):
+    satisfied = (units @ pushed >= 0).all()
+    # What is not finite is left to be told as a divergence.
+    if bool(satisfied) or not bool(references.isfinite().all() & grad.isfinite().all()):
         if margin:
             grad.copy_(pushed)
         return

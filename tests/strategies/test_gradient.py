@@ -116,3 +116,22 @@ def test_full_batch_descent_does_not_raise_the_old_loss(strategy, tiny, make_lin
         old[name] = [((reg.predict(X1, after=k) - y1) ** 2).mean() for k in range(2)]
     assert old["naive"][1] != old["naive"][0]
     assert old["held"][1] <= old["held"][0] + 1e-6
+
+
+def test_gem_with_one_constraint_is_agem_and_many_share():
+    def learn(strategy, n):
+        chance = np.random.default_rng(0)
+        reg = ContinualMLPRegressor((8,), strategy=strategy, max_iter=3, random_state=0)
+        for k in range(n):
+            X = chance.normal(size=(20, 3))
+            reg.partial_fit(X, X[:, 0] * (-1) ** k)
+        return reg
+
+    # One past experience that fits into a batch: the same reference, whatever its order.
+    one, other = learn(GEM(), 2), learn(AGEM(), 2)
+    X = np.random.default_rng(1).normal(size=(50, 3))
+    np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-5)
+    reg = learn(GEM(max_constraints=3), 6)
+    strategy, learner = reg.strategy_, None
+    strategy.lesson(strategy.buffer_.rows, learner, strategy.buffer_)
+    assert [len(part) for part in strategy._parts] == [40, 40, 40]
