@@ -75,7 +75,7 @@ class PseudoRehearsal(Rehearsal):
     """
 
     name = "pseudo"
-    mixture_: Mixture | None = None
+    mixture_: tuple[Floats, Floats, Floats] | None = None
     values_: dict[int, Floats] | None = None
     total_ = 0.0
 
@@ -112,11 +112,11 @@ class PseudoRehearsal(Rehearsal):
         chance = _chance(learner)
         self.values_ = _few_values(X, self.values_)
         fresh = _fit(X, self.n_components, experience.total, chance)
-        if self.mixture_ is None:
-            self.mixture_ = fresh
-        else:
-            self.mixture_ = Mixture(*map(np.concatenate, zip(self.mixture_, fresh, strict=True)))
-        self.mixture_ = reduce_mixture(self.mixture_, self.max_components)
+        if self.mixture_ is not None:
+            fresh = Mixture(*map(np.concatenate, zip(self.mixture_, fresh, strict=True)))
+        # A plain tuple, so that a pickle needs no class of ours.
+        weights, means, covariances = reduce_mixture(fresh, self.max_components)
+        self.mixture_ = (weights, means, covariances)
         self.total_ += experience.total
 
     @property

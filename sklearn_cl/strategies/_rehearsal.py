@@ -89,7 +89,15 @@ class Memory(Rehearsal):
 
 
 class DarkMemory(Memory):
-    """Files the net's own answer with each row, and teaches a mixture of it and the target."""
+    """Files the net's own answer with each row, and teaches a mixture of it and the target.
+
+    Attributes
+    ----------
+    dark : str
+        The parameter that asks for the answers.
+    """
+
+    dark = "alpha"
 
     def mixture(self) -> tuple[float | Literal["share"], float]:
         """Weight of the past relative to the new rows, and the answer's part in the target."""
@@ -99,8 +107,8 @@ class DarkMemory(Memory):
         super().check_params()
         if self.buffer_ is not None and self.mixture()[1] and "answer" not in self.buffer_.notes:
             raise ValueError(
-                f"distillation must be on from the first experience on, so that the net's answers "
-                f"are filed with the rows; got {self!r} after one without. Call fit to start anew."
+                f"{self.dark} must stay 0 while the stream goes on, since no answers were filed "
+                f"with the rows; got {getattr(self, self.dark)!r}. Call fit to start anew."
             )
 
     def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:

@@ -60,6 +60,7 @@ class Replay(DarkMemory):
     """
 
     name = "replay"
+    dark = "distill"
 
     def __init__(
         self,

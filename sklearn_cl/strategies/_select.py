@@ -226,7 +226,7 @@ class GSS(DarkMemory):
         for rows in experience.split(_CANDIDATES_AT_ONCE):
             union = rows if buffer.rows is None else concatenate(buffer.rows, rows)
             cosines = learner.cosines(rows, union, of=of).cpu().numpy()
-            score = buffer.notes["score"].numpy() if len(buffer) else np.empty(0)
+            score = buffer.notes["score"].cpu().numpy() if len(buffer) else np.empty(0)
             places, score = greedy(
                 cosines,
                 score,

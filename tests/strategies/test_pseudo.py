@@ -59,8 +59,8 @@ def test_state_is_bounded_and_holds_no_row():
         reg.partial_fit(X, X[:, 0])
     sizes = {record.state_bytes for record in reg.experiences_[2:]}
     assert len(sizes) == 1
-    assert reg.strategy_.mixture_.means.shape == (6, 3)
-    assert reg.strategy_.mixture_.weights.sum() == pytest.approx(240)
+    assert reg.strategy_.mixture_[1].shape == (6, 3)
+    assert reg.strategy_.mixture_[0].sum() == pytest.approx(240)
 
 
 def test_it_remembers_where_the_regime_shows_in_the_inputs():
