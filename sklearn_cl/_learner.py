@@ -43,6 +43,8 @@ class Learner:
 
     Attributes
     ----------
+    past : float
+        Weight of old rows, relative to the new ones, that steps of this experience mix in.
     theta : Tensor of shape (n_parameters,)
         All parameters; changed in place by every step, so keep a clone.
     grad : Tensor of shape (n_parameters,)
@@ -62,6 +64,7 @@ class Learner:
         self.rng = rng
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.past = 0.0
 
     @property
     def theta(self) -> Tensor:

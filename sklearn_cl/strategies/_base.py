@@ -26,6 +26,10 @@ class Strategy(Stateful, BaseEstimator):
     ----------
     name : str
         The name under which the estimators know the strategy.
+    rehearses : bool
+        Whether `rehearse` brings back the past. Those that do in a chain divide it.
+    portion : float
+        The part of the past that a chain leaves to the strategy.
 
     Examples
     --------
@@ -47,6 +51,8 @@ class Strategy(Stateful, BaseEstimator):
     """
 
     name: ClassVar[str] = ""
+    rehearses: ClassVar[bool] = False
+    portion = 1.0
 
     def check_params(self) -> None:
         """Raise a ValueError for a hyper-parameter out of its range; called before training."""

@@ -58,7 +58,9 @@ class Chain(Strategy):
 
     def begin(self, experience: Rows, learner: Learner) -> Rows | None:
         rows: Rows | None = experience
+        n_rehearsing = sum(part.rehearses for part in self.parts)
         for part in self.parts:
+            part.portion = self.portion / max(1, n_rehearsing) if part.rehearses else 1.0
             rows = None if rows is None else part.begin(rows, learner)
         return rows
 
@@ -98,7 +100,9 @@ class Chain(Strategy):
 def chain(*parts: Strategy) -> Chain:
     """Combine strategies into one whose hooks run in the order given.
 
-    Put a strategy that watches or projects the gradient before those that add to it.
+    Put a strategy that watches or projects the gradient before those that add to it. Those that
+    rehearse divide the past evenly, so that a step still estimates the gradient of training on
+    everything.
 
     Parameters
     ----------

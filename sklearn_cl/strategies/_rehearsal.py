@@ -15,6 +15,7 @@ from sklearn_cl.strategies._base import Strategy
 class Rehearsal(Strategy):
     """Mixes every batch with one of a pool; a subclass fills the pool with `recall`."""
 
+    rehearses = True
     batch_size: int | None
     _pool: Rows | None = None
     _share = 0.0
@@ -31,12 +32,18 @@ class Rehearsal(Strategy):
         strength: float | Literal["share"],
     ) -> None:
         """Rehearse ``pool`` in this experience; it stands for rows of total weight ``past``."""
-        odds = past / experience.total if strength == "share" else float(strength)
+        share = strength == "share"
+        odds = self.portion * past / experience.total if share else float(strength)
         if odds:
-            self._share = odds / (1 + odds)
-            self._pool = pool.shuffled(learner.rng)
-            self._size = min(self.batch_size or learner.batch_size, len(pool))
-            self._start = 0
+            # What others in a chain mix in before counts with the new rows.
+            self._share = odds / (1 + learner.past + odds)
+            learner.past += odds
+            self.fill(pool, learner)
+
+    def fill(self, pool: Rows, learner: Learner) -> None:
+        """Make `draw` draw from ``pool`` in this experience."""
+        self._pool, self._start = pool.shuffled(learner.rng), 0
+        self._size = min(self.batch_size or learner.batch_size, len(pool))
 
     def draw(self, learner: Learner) -> Rows:
         """The next rows of the pool; each comes once before any comes again."""

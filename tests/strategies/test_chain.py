@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from sklearn_cl import ContinualMLPRegressor
 from sklearn_cl.datasets import make_drift_stream
-from sklearn_cl.strategies import EWC, Naive, Replay, Strategy, chain
+from sklearn_cl.strategies import EWC, Cumulative, Naive, Replay, Strategy, chain
+from tests.conftest import weights
 
 X, Y, EXPERIENCE = make_drift_stream(3, 80, random_state=0)
 
@@ -86,3 +87,22 @@ def test_parameters_have_names():
 def test_parts_must_be_strategies(parts):
     with pytest.raises(ValueError, match="parts must be at least one strategy"):
         chain(*parts)
+
+
+def test_two_that_rehearse_divide_the_past(tiny, make_linear):
+    """Twice everything is once everything: the joint fit."""
+    both = chain(Replay(capacity=None), Replay(capacity=None), EWC(strength=0.0))
+    reg, joint = make_linear(both), make_linear(Cumulative())
+    for X, y in tiny:
+        reg.partial_fit(X, y)
+        joint.partial_fit(X, y)
+    np.testing.assert_allclose(weights(reg), weights(joint), atol=1e-9)
+
+
+def test_numbers_of_strength_add_up(tiny, make_linear):
+    one = make_linear(Replay(capacity=None, strength=3.0))
+    two = make_linear(chain(Replay(None, strength=1.0), Replay(None, strength=2.0)))
+    for X, y in tiny[:2]:
+        one.partial_fit(X, y)
+        two.partial_fit(X, y)
+    np.testing.assert_allclose(weights(two), weights(one), atol=1e-9)
