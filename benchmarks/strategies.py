@@ -85,7 +85,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     table["all / cumulative"] = np.exp(np.log(error / cumulative).mean(axis=1))
     table["forgetting"] = (means["forgetting"].unstack() / naive).mean(axis=1)
     table["learning"] = (means["learning"].unstack() / naive).mean(axis=1)
-    seconds = means["seconds"].unstack()
+    seconds = runs.groupby(["strategy", "stream"])["seconds"].median().unstack()
     table["time"] = np.exp(np.log(seconds / seconds.loc["naive"]).mean(axis=1))
     table["KiB"] = means["kib"].unstack().mean(axis=1)
     return table.sort_values("all / naive")
@@ -94,7 +94,9 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
 def bars(runs: pd.DataFrame) -> list[dict[str, Any]]:
     """What the defaults and the best memory of a tenth have to reach."""
     means = runs.groupby(["strategy", "stream"], sort=False).mean().drop(columns="seed")
-    error, seconds = means["error"].unstack(), means["seconds"].unstack()
+    error = means["error"].unstack()
+    # The first run of a process imports.
+    seconds = runs.groupby(["strategy", "stream"])["seconds"].median().unstack()
     ratio = error.div(error.loc["naive"]).drop(["naive", "no_retrain", "from_scratch"])
     worst = ratio.stack()
     tenth = error.loc[[name for name in error.index if name.endswith("%")]]
@@ -103,7 +105,11 @@ def bars(runs: pd.DataFrame) -> list[dict[str, Any]]:
     long = ["gpu_convolution", "x264_versions", "x264_inputs"]
     time_ratio = (seconds.loc[best] / seconds.loc["cumulative"])[long].max()
     return [
-        {"what": f"worst of all: {worst.idxmax()}", "value": float(worst.max()), "at_most": 1.03},
+        {
+            "what": f"worst of all: {' on '.join(worst.idxmax())}",
+            "value": float(worst.max()),
+            "at_most": 1.03,
+        },
         {"what": f"streams where {best} is near", "value": int(near.max()), "at_least": 3},
         {"what": "its time / cumulative", "value": float(time_ratio), "at_most": 0.7},
     ]

@@ -179,7 +179,7 @@ class OGD(Strategy):
 
     Parameters
     ----------
-    n_directions : int, default=5
+    n_directions : int, default=3
         Directions to keep of each experience, at least 1. More hold the past better as long as
         the net stays near, and then hold the net back: 50 were worse than `Naive` on one of our
         streams.
@@ -207,7 +207,7 @@ class OGD(Strategy):
     name = "ogd"
     basis_: Tensor | None = None
 
-    def __init__(self, n_directions: int = 5, capacity: int = 500) -> None:
+    def __init__(self, n_directions: int = 3, capacity: int = 500) -> None:
         self.n_directions = n_directions
         self.capacity = capacity
 
