@@ -94,9 +94,10 @@ class Units(Stateful):
         target_woken = self.target_asleep & (rows.y != 0).any(0)
         if not bool(woken.any() or target_woken.any()):
             return self
-        gain, shift = _woken(rows.X)
-        target_gain, target_shift = _woken(rows.y)
-        seen = (rows.X * gain + shift).abs().amax(0).clamp(min=_BOUND)
+        moved = rows.X != 0
+        gain, shift = _woken(rows.X, moved)
+        target_gain, target_shift = _woken(rows.y, torch.ones_like(rows.y, dtype=torch.bool))
+        seen = ((rows.X * gain + shift).abs() * moved).amax(0).clamp(min=_BOUND)
         return Units(
             self.asleep & ~woken,
             self.target_asleep & ~target_woken,
@@ -135,11 +136,14 @@ def _moments(columns: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     return mean, (share * (values - mean).square()).sum(0).sqrt()
 
 
-def _woken(columns: Tensor) -> tuple[Tensor, Tensor]:
-    mean, spread = _moments(columns, None)
+def _woken(columns: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
+    """Gain and shift from the values that count: old rows must not blur where the new ones lie."""
+    values, n = columns.double(), counted.sum(0).clamp(min=1)
+    mean = (values * counted).sum(0) / n
+    spread = (((values - mean) * counted).square().sum(0) / n).sqrt()
     # Zero is the old constant. It stays the centre, so that the function on old rows stays,
     # unless the column now varies about a place that is far away.
     far = (mean.abs() > _JUMP * spread) & (spread > 1e-6 * mean.abs())
     centre = torch.where(far, mean, 0.0)
-    gain = 1 / (columns.double() - centre).square().mean(0).sqrt()
+    gain = 1 / (((values - centre) * counted).square().sum(0) / n).sqrt()
     return gain.to(columns.dtype), (-centre * gain).to(columns.dtype)

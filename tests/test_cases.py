@@ -281,9 +281,10 @@ def test_a_sensor_that_is_constant_at_first_and_moves_later(strategy):
     if strategy == "no_retrain":
         return
     reg.partial_fit(X1, y1)
-    floor = {"ewc": 0.3, "kfac": 0.3, "gdumb": 0.6}.get(strategy, 0.7)
+    floor = {"ewc": 0.3, "kfac": 0.3, "gdumb": 0.65}.get(strategy, 0.7)
     assert r2_score(y1, reg.predict(X1)) > floor
-    if strategy == "from_scratch":  # It owes nothing to the time when the column was constant.
+    if strategy in ("from_scratch", "gdumb"):
+        # They owe nothing to the time when the column was constant.
         return
     X1[:, 3] = 1e9
     assert np.abs(reg.predict(X1)).max() < 100 * np.abs(y1).max()

@@ -183,7 +183,7 @@ class OGD(Strategy):
         Directions to keep of each experience, at least 1. More hold the past better as long as
         the net stays near, and then hold the net back: 50 were worse than `Naive` on one of our
         streams.
-    capacity : int, default=500
+    capacity : int, default=60
         Directions to keep in all: those that came first stay, and when there is no room left
         nothing is added. Their bytes stand in ``experiences_``.
 
@@ -207,7 +207,7 @@ class OGD(Strategy):
     name = "ogd"
     basis_: Tensor | None = None
 
-    def __init__(self, n_directions: int = 3, capacity: int = 500) -> None:
+    def __init__(self, n_directions: int = 3, capacity: int = 60) -> None:
         self.n_directions = n_directions
         self.capacity = capacity
 
