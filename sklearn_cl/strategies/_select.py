@@ -62,7 +62,11 @@ class GDumb(Memory):
         assert self.buffer_ is not None
         if not first:
             learner.reset()
-        return self.buffer_.sample()
+        rows = self.buffer_.sample()
+        if rows.weight is None:
+            return rows
+        # Weight decay needs the true sum of the weights.
+        return Rows(rows.X, rows.y, rows.weight * (self.buffer_.total / self.buffer_.seen))
 
     def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
         raise NotImplementedError

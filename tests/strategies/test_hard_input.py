@@ -73,6 +73,6 @@ def test_state_of_a_thousand_experiences_is_bounded(name):
         reg.set_params(strategy=type(reg.fit(X, Y).strategy_)(capacity=20))
     for k in range(1000):
         rows = np.random.default_rng(k).integers(60, size=20)
-        sizes.append(reg.partial_fit(X[rows] + 0.01 * k, Y[rows]).experiences_[-1].state_bytes)
+        sizes.append(reg.partial_fit(X[rows] + 0.001 * k, Y[rows]).experiences_[-1].state_bytes)
     assert max(sizes[200:]) <= 1.01 * max(sizes[:200])
     assert np.isfinite(reg.predict(X)).all()
