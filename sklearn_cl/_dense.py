@@ -15,6 +15,7 @@ from sklearn_cl._units import Units
 
 # Batches of a stream may come in any number of sizes, one of them at the end of each epoch.
 _KEPT_BUFFERS = 8
+_KEPT_GRADIENTS = 3
 
 
 class _Activation(NamedTuple):
@@ -61,7 +62,8 @@ class DenseEngine(Engine):
         self._layers, self._activations = _layers(module)
         self._weights = self._cut(self.flat.theta)
         self._transposed = [W.t() for W, _ in self._weights]
-        self._gradients = {id(self.flat.grad): self._cut(self.flat.grad)}
+        # With the vector itself, so that no other can come to its place in memory.
+        self._gradients: dict[int, tuple[Tensor, list[tuple[Tensor, Tensor]]]] = {}
         self._buffers: dict[int, list[_Scratch]] = {}
         self._downwards = range(len(self._layers) - 1, -1, -1)
         self._n_outputs = self._layers[-1].out_features
@@ -90,7 +92,8 @@ class DenseEngine(Engine):
         X, loss = self.units.inputs(rows.X), LOSSES[self.loss]
         n_rows = X.shape[0]
         scratch = self._buffers.get(n_rows) or self._allocate(X)
-        gradients = self._gradients.get(id(into)) or self._cut(into)
+        known = self._gradients.get(id(into)) or self._remember(into)
+        gradients = known[1]
         h = X
         for (_, b), W_t, (apply, _), own in zip(
             self._weights, self._transposed, self._activations, scratch, strict=True
@@ -130,6 +133,12 @@ class DenseEngine(Engine):
                 found.append((self._layers[i], a[i], delta))
                 delta = delta @ self._weights[i][0]
             yield found[::-1]
+
+    def _remember(self, into: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        if len(self._gradients) >= _KEPT_GRADIENTS:
+            self._gradients.clear()
+        self._gradients[id(into)] = (into, self._cut(into))
+        return self._gradients[id(into)]
 
     def _allocate(self, X: Tensor) -> list[_Scratch]:
         if len(self._buffers) >= _KEPT_BUFFERS:

@@ -24,6 +24,8 @@ from sklearn_cl._jacobian import (
 from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 
+_AT_ONCE = 2048
+
 
 class Learner:
     """A narrow view of the net in training, for the hooks of a strategy.
@@ -80,9 +82,9 @@ class Learner:
         """Mean of weight times loss over the rows, differentiable."""
         return self._engine.criterion(rows)
 
-    def gradient(self, rows: Rows) -> Tensor:
-        """Gradient of the loss of ``rows`` in a vector of its own; `grad` stays."""
-        gradient = torch.empty_like(self.theta)
+    def gradient(self, rows: Rows, out: Tensor | None = None) -> Tensor:
+        """Gradient of the loss of ``rows``, in ``out`` or a vector of its own; `grad` stays."""
+        gradient = torch.empty_like(self.theta) if out is None else out
         self._engine.backward(rows, into=gradient)
         return gradient
 
@@ -90,7 +92,9 @@ class Learner:
         """The net's answer in the unit of ``rows.y``, without gradient or dropout."""
         self._engine.module.eval()
         with torch.no_grad():
-            return self._engine.units.outputs(self._engine.forward(X))
+            # Piece by piece, so that what lies between the layers stays in the cache.
+            f = torch.cat([self._engine.forward(piece) for piece in X.split(_AT_ONCE)])
+            return self._engine.units.outputs(f)
 
     def losses(self, rows: Rows) -> Tensor:
         """The loss of each row, whatever its weight, without gradient; of shape (n_rows,)."""

@@ -68,13 +68,18 @@ class AGEM(Memory):
 
     def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
         self.fill(buffer.sample(), learner)
+        self._reference = torch.empty_like(learner.theta)
 
     def rehearse(self, batch: Rows, learner: Learner) -> Rows:
         return batch
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self._pool is not None:
-            project(grad, learner.gradient(self.draw(learner)))
+            project(grad, learner.gradient(self.draw(learner), out=self._reference))
+
+    def consolidate(self, experience: Rows, learner: Learner) -> None:
+        self.__dict__.pop("_reference", None)
+        super().consolidate(experience, learner)
 
 
 class GEM(Memory):
