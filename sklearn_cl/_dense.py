@@ -15,7 +15,7 @@ from sklearn_cl._units import Units
 
 # Batches of a stream may come in any number of sizes, one of them at the end of each epoch.
 _KEPT_BUFFERS = 8
-_KEPT_GRADIENTS = 3
+_KEPT_GRADIENTS = 16
 
 
 class _Activation(NamedTuple):

@@ -153,6 +153,8 @@ class GEM(Memory):
         rows, label = buffer.sample(), buffer.notes["experience"]
         groups = label.unique().tensor_split(min(self.max_constraints, len(label.unique())))
         self._parts = [rows.take(torch.isin(label, k).to(rows.X.device)) for k in groups]
+        self._references = learner.theta.new_empty(len(groups), len(learner.theta))
+        self._rows_of_references = list(self._references)
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self._parts is not None:
@@ -163,10 +165,13 @@ class GEM(Memory):
                 else part.take(_some(len(part), size, learner.rng).to(part.X.device))
                 for part in self._parts
             ]
-            project_all(grad, torch.stack(list(map(learner.gradient, batches))), self.margin)
+            for batch, reference in zip(batches, self._rows_of_references, strict=True):
+                learner.gradient(batch, out=reference)
+            project_all(grad, self._references, self.margin)
 
     def consolidate(self, experience: Rows, learner: Learner) -> None:
-        self.__dict__.pop("_parts", None)
+        for name in ("_parts", "_references", "_rows_of_references"):
+            self.__dict__.pop(name, None)
         super().consolidate(experience, learner)
 
 
@@ -258,9 +263,13 @@ def project_all(grad: Tensor, references: Tensor, margin: float = 0.0) -> None:
         if margin:
             grad.copy_(pushed)
         return
-    # min |Q R u + p| over u >= 0 has as many rows as unknowns; equal references do no harm.
-    Q, R = torch.linalg.qr(units.T)
-    u, _ = nnls(R.cpu().numpy(), -(Q.T @ pushed).cpu().numpy())
+    # min |units^T u + pushed| over u >= 0, by a root of the Gram matrix; equal references make
+    # it singular, which does no harm.
+    square, axes = torch.linalg.eigh(units @ units.T)
+    root = square.clamp(min=0).sqrt()
+    inverse = torch.where(root > 1e-7 * root[-1], 1 / root, 0.0)
+    target = inverse * (axes.T @ (units @ pushed))
+    u, _ = nnls((root.unsqueeze(1) * axes.T).cpu().numpy(), -target.cpu().numpy())
     grad.copy_(pushed + torch.from_numpy(u).to(pushed) @ units)
 
 

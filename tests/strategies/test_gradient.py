@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -132,6 +134,6 @@ def test_gem_with_one_constraint_is_agem_and_many_share():
     X = np.random.default_rng(1).normal(size=(50, 3))
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-5)
     reg = learn(GEM(max_constraints=3), 6)
-    strategy, learner = reg.strategy_, None
+    strategy, learner = reg.strategy_, SimpleNamespace(theta=torch.zeros(3))
     strategy.lesson(strategy.buffer_.rows, learner, strategy.buffer_)
     assert [len(part) for part in strategy._parts] == [40, 40, 40]
