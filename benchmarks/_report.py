@@ -63,7 +63,7 @@ def rss() -> float:
 def save(path: Path, figures: dict[str, Any]) -> None:
     """Write the figures of a run."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
+    path.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def _processor() -> str:

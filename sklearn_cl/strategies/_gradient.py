@@ -102,7 +102,8 @@ class GEM(Memory):
         Least value of the dual variables, at least 0: more pushes every step towards the past,
         as the 0.5 of the authors' code does.
     batch_size : int or None, default=None
-        Rows for each constraint in a step; None means as many as a full batch of the estimator.
+        Rows of the memory in each step, divided between the constraints; None means as many as
+        a full batch of the estimator.
     max_constraints : int, default=8
         Constraints at most, at least 1; with 1 it is `AGEM`.
 
@@ -158,7 +159,7 @@ class GEM(Memory):
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self._parts is not None:
-            size = self.batch_size or learner.batch_size
+            size = max(1, (self.batch_size or learner.batch_size) // len(self._parts))
             batches = [
                 part
                 if len(part) <= size
