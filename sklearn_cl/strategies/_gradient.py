@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from scipy.optimize import nnls
 from torch import Tensor
@@ -13,7 +14,7 @@ from sklearn_cl._learner import Learner
 from sklearn_cl._rows import Rows
 from sklearn_cl.buffers import Balanced, Buffer
 from sklearn_cl.strategies._base import Strategy
-from sklearn_cl.strategies._rehearsal import Memory
+from sklearn_cl.strategies._rehearsal import Memory, Pool
 
 
 class AGEM(Memory):
@@ -75,7 +76,8 @@ class AGEM(Memory):
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self._pool is not None:
-            project(grad, learner.gradient(self.draw(learner), out=self._reference))
+            old = self._pool.draw(self._size)
+            project(grad, learner.gradient(old, out=self._reference))
 
     def consolidate(self, experience: Rows, learner: Learner) -> None:
         self.__dict__.pop("_reference", None)
@@ -126,7 +128,7 @@ class GEM(Memory):
 
     name = "gem"
     rehearses = False
-    _parts: list[Rows] | None = None
+    _pools: list[Pool] | None = None
 
     def __init__(
         self,
@@ -153,25 +155,22 @@ class GEM(Memory):
     def lesson(self, experience: Rows, learner: Learner, buffer: Buffer) -> None:
         rows, label = buffer.sample(), buffer.notes["experience"]
         groups = label.unique().tensor_split(min(self.max_constraints, len(label.unique())))
-        self._parts = [rows.take(torch.isin(label, k).to(rows.X.device)) for k in groups]
+        self._pools = [
+            Pool(rows.take(torch.isin(label, k).to(rows.X.device)), learner.rng) for k in groups
+        ]
+        size = self.batch_size or learner.batch_size
+        self._size = max(1, size // len(groups))
         self._references = learner.theta.new_empty(len(groups), len(learner.theta))
         self._rows_of_references = list(self._references)
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
-        if self._parts is not None:
-            size = max(1, (self.batch_size or learner.batch_size) // len(self._parts))
-            batches = [
-                part
-                if len(part) <= size
-                else part.take(_some(len(part), size, learner.rng).to(part.X.device))
-                for part in self._parts
-            ]
-            for batch, reference in zip(batches, self._rows_of_references, strict=True):
-                learner.gradient(batch, out=reference)
+        if self._pools is not None:
+            for pool, reference in zip(self._pools, self._rows_of_references, strict=True):
+                learner.gradient(pool.draw(self._size), out=reference)
             project_all(grad, self._references, self.margin)
 
     def consolidate(self, experience: Rows, learner: Learner) -> None:
-        for name in ("_parts", "_references", "_rows_of_references"):
+        for name in ("_pools", "_size", "_references", "_rows_of_references"):
             self.__dict__.pop(name, None)
         super().consolidate(experience, learner)
 
@@ -255,23 +254,28 @@ def project(grad: Tensor, reference: Tensor) -> None:
 
 def project_all(grad: Tensor, references: Tensor, margin: float = 0.0) -> None:
     """The nearest gradient, in place, that raises the loss of none of the references."""
-    pushed = grad.double() + margin * references.double().sum(0)
-    # Of unit length, because their sizes differ; zero ones constrain nothing.
-    units = torch.nn.functional.normalize(references.double(), eps=1e-300)
-    satisfied = (units @ pushed >= 0).all()
-    # What is not finite is left to be told as a divergence.
-    if bool(satisfied) or not bool(references.isfinite().all() & grad.isfinite().all()):
-        if margin:
-            grad.copy_(pushed)
+    if not margin and bool((references @ grad >= 0).all()):
         return
-    # min |units^T u + pushed| over u >= 0, by a root of the Gram matrix; equal references make
-    # it singular, which does no harm.
-    square, axes = torch.linalg.eigh(units @ units.T)
-    root = square.clamp(min=0).sqrt()
-    inverse = torch.where(root > 1e-7 * root[-1], 1 / root, 0.0)
-    target = inverse * (axes.T @ (units @ pushed))
-    u, _ = nnls((root.unsqueeze(1) * axes.T).cpu().numpy(), -target.cpu().numpy())
-    grad.copy_(pushed + torch.from_numpy(u).to(pushed) @ units)
+    references, pushed = references.double(), grad.double()
+    if margin:
+        pushed += margin * references.sum(0)
+    gram = (references @ references.T).cpu().numpy()
+    dots = (references @ pushed).cpu().numpy()
+    # What is not finite is left to be told as a divergence.
+    if (dots < 0).any() and np.isfinite(gram).all() and np.isfinite(dots).all():
+        # As if of unit length, because their sizes differ; zero ones constrain nothing.
+        length = np.sqrt(gram.diagonal())
+        unit = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
+        # min |units^T u + pushed| over u >= 0, by a root of the Gram matrix; equal references
+        # make it singular, which does no harm.
+        square, axes = np.linalg.eigh(unit[:, None] * gram * unit)
+        root = np.sqrt(square.clip(0))
+        inverse = np.divide(1, root, out=np.zeros_like(root), where=root > 1e-7 * root[-1])
+        u, _ = nnls(root[:, None] * axes.T, -inverse * (axes.T @ (unit * dots)))
+        pushed += torch.from_numpy(u * unit).to(pushed) @ references
+    elif not margin:
+        return
+    grad.copy_(pushed)
 
 
 def _some(n: int, size: int, rng: torch.Generator) -> Tensor:

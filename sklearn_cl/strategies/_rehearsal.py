@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Literal
 
+import torch
+
 from sklearn_cl._checks import check_number
 from sklearn_cl._learner import Learner
 from sklearn_cl._rows import Rows, mix
@@ -12,12 +14,33 @@ from sklearn_cl.buffers import Buffer, check_policy, make_buffer
 from sklearn_cl.strategies._base import Strategy
 
 
+class Pool:
+    """Old rows to draw from in an experience; each comes once before any comes again."""
+
+    def __init__(self, rows: Rows, rng: torch.Generator) -> None:
+        self._rng = rng
+        self._rows = rows.shuffled(rng)
+        self._start = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def draw(self, size: int) -> Rows:
+        """The next ``size`` rows, or all if there are no more."""
+        if size >= len(self):
+            return self._rows
+        if self._start + size > len(self):
+            self._rows, self._start = self._rows.shuffled(self._rng), 0
+        self._start += size
+        return self._rows.take(slice(self._start - size, self._start))
+
+
 class Rehearsal(Strategy):
     """Mixes every batch with one of a pool; a subclass fills the pool with `recall`."""
 
     rehearses = True
     batch_size: int | None
-    _pool: Rows | None = None
+    _pool: Pool | None = None
     _share = 0.0
 
     def check_params(self) -> None:
@@ -41,24 +64,16 @@ class Rehearsal(Strategy):
             self.fill(pool, learner)
 
     def fill(self, pool: Rows, learner: Learner) -> None:
-        """Make `draw` draw from ``pool`` in this experience."""
-        self._pool, self._start = pool.shuffled(learner.rng), 0
-        self._size = min(self.batch_size or learner.batch_size, len(pool))
-
-    def draw(self, learner: Learner) -> Rows:
-        """The next rows of the pool; each comes once before any comes again."""
-        assert self._pool is not None
-        if self._start + self._size > len(self._pool):
-            self._pool, self._start = self._pool.shuffled(learner.rng), 0
-        self._start += self._size
-        return self._pool.take(slice(self._start - self._size, self._start))
+        """Rehearse ``pool`` in this experience."""
+        self._pool = Pool(pool, learner.rng)
+        self._size = self.batch_size or learner.batch_size
 
     def rehearse(self, batch: Rows, learner: Learner) -> Rows:
-        return batch if self._pool is None else mix(batch, self.draw(learner), self._share)
+        return batch if self._pool is None else mix(batch, self._pool.draw(self._size), self._share)
 
     def rest(self) -> None:
         """Drop the pool at the end of the experience."""
-        for name in ("_pool", "_share", "_size", "_start"):
+        for name in ("_pool", "_share", "_size"):
             self.__dict__.pop(name, None)
 
 

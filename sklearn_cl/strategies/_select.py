@@ -140,11 +140,8 @@ class MIR(Memory):
     def rehearse(self, batch: Rows, learner: Learner) -> Rows:
         if self._pool is None:
             return batch
-        # A draw gives `_size` rows, and the candidates may not be more than there are.
-        n_kept = self._size
-        self._size = min(self.n_candidates * n_kept, len(self._pool))
-        candidates = self.draw(learner)
-        self._size = n_kept
+        candidates = self._pool.draw(self.n_candidates * self._size)
+        n_kept = min(self._size, len(candidates))
         worst = interference(candidates, learner.gradient(batch), learner).topk(n_kept).indices
         return mix(batch, candidates.take(worst), self._share)
 

@@ -134,6 +134,9 @@ def test_gem_with_one_constraint_is_agem_and_many_share():
     X = np.random.default_rng(1).normal(size=(50, 3))
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-5)
     reg = learn(GEM(max_constraints=3), 6)
-    strategy, learner = reg.strategy_, SimpleNamespace(theta=torch.zeros(3))
+    strategy, learner = (
+        reg.strategy_,
+        SimpleNamespace(theta=torch.zeros(3), rng=torch.Generator(), batch_size=200),
+    )
     strategy.lesson(strategy.buffer_.rows, learner, strategy.buffer_)
-    assert [len(part) for part in strategy._parts] == [40, 40, 40]
+    assert [len(part) for part in strategy._pools] == [40, 40, 40]
