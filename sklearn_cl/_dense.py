@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sklearn_cl._engine import Engine, LayerFactors, Seeds
 from sklearn_cl._losses import LOSSES
-from sklearn_cl._rows import Rows
+from sklearn_cl._rows import Rows, concatenate
 from sklearn_cl._units import Units
 
 # Batches of a stream may come in any number of sizes, one of them at the end of each epoch.
@@ -89,6 +89,17 @@ class DenseEngine(Engine):
 
     def backward(self, rows: Rows, into: Tensor) -> Tensor:
         """Write the gradient of the loss of ``rows`` to ``into``; return the loss."""
+        return self._backward(rows, into, 1)
+
+    def gradients(self, parts: list[Rows], into: Tensor) -> None:
+        """Write the gradient of the loss of each part to a row of ``into``."""
+        if len({len(part) for part in parts}) > 1:
+            super().gradients(parts, into)
+        else:
+            self._backward(concatenate(*parts), into if len(parts) > 1 else into[0], len(parts))
+
+    def _backward(self, rows: Rows, into: Tensor, n_parts: int) -> Tensor:
+        """The loss; the gradients of ``n_parts`` equal parts of the rows are written."""
         X, loss = self.units.inputs(rows.X), LOSSES[self.loss]
         n_rows = X.shape[0]
         scratch = self._buffers.get(n_rows) or self._allocate(X)
@@ -100,7 +111,7 @@ class DenseEngine(Engine):
         ):
             h = apply(torch.addmm(b, h, W_t, out=own.h))
         residual = h - self.units.targets(rows.y)
-        delta = loss.slope(residual, 1 / (n_rows * self._n_outputs), scratch[-1].delta)
+        delta = loss.slope(residual, n_parts / (n_rows * self._n_outputs), scratch[-1].delta)
         value = loss.value(residual)
         if rows.weight is not None:
             value = value * rows.weight
@@ -109,8 +120,14 @@ class DenseEngine(Engine):
             h, delta, delta_t = scratch[i]
             self._activations[i].backward(delta, h)
             into_weight, into_bias = gradients[i]
-            torch.mm(delta_t, scratch[i - 1].h if i else X, out=into_weight)
-            torch.sum(delta, 0, out=into_bias)
+            below = scratch[i - 1].h if i else X
+            if n_parts == 1:
+                torch.mm(delta_t, below, out=into_weight)
+                torch.sum(delta, 0, out=into_bias)
+            else:
+                deltas = delta.unflatten(0, (n_parts, -1))
+                torch.bmm(deltas.mT, below.unflatten(0, (n_parts, -1)), out=into_weight)
+                torch.sum(deltas, 1, out=into_bias)
             if i:
                 torch.mm(delta, self._weights[i][0], out=scratch[i - 1].delta)
         return value.mean()

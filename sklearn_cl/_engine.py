@@ -47,6 +47,11 @@ class Engine(ABC):
     def backward(self, rows: Rows, into: Tensor) -> Tensor:
         """Write the gradient of the loss of ``rows`` to ``into``; return the loss."""
 
+    def gradients(self, parts: list[Rows], into: Tensor) -> None:
+        """Write the gradient of the loss of each part to a row of ``into``."""
+        for part, own in zip(parts, into, strict=True):
+            self.backward(part, into=own)
+
     def criterion(self, rows: Rows) -> Tensor:
         """The loss of ``rows`` as a scalar that autograd can differentiate."""
         residual = self.forward(rows.X) - self.units.targets(rows.y)

@@ -58,9 +58,12 @@ class Flat:
             start += parameter.numel()
 
     def views(self, vector: Tensor) -> list[Tensor]:
-        """Cut a vector like ``theta`` into tensors shaped like the parameters."""
+        """Cut vectors like ``theta`` into tensors shaped like the parameters."""
         shapes = [parameter.shape for parameter in self.parameters]
-        return [vector[s].view(shape) for s, shape in zip(self.slices(), shapes, strict=True)]
+        return [
+            vector[..., s].view(*vector.shape[:-1], *shape)
+            for s, shape in zip(self.slices(), shapes, strict=True)
+        ]
 
     def rest(self) -> dict[str, Tensor]:
         """What the module holds besides ``theta``: buffers and frozen parameters."""

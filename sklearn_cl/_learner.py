@@ -88,6 +88,10 @@ class Learner:
         self._engine.backward(rows, into=gradient)
         return gradient
 
+    def gradients(self, parts: list[Rows], out: Tensor) -> None:
+        """Write the gradient of the loss of each of ``parts`` to a row of ``out``."""
+        self._engine.gradients(parts, into=out)
+
     def predict(self, X: Tensor) -> Tensor:
         """The net's answer in the unit of ``rows.y``, without gradient or dropout."""
         self._engine.module.eval()

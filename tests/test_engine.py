@@ -64,6 +64,21 @@ def test_dense_step_is_autograd(activation, loss, dtype):
             torch.testing.assert_close(dense.flat.grad, scratch, **tolerance)
 
 
+@pytest.mark.parametrize("sizes", [(6, 6, 6), (5,), (3, 4)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_of_parts_are_those_of_each(sizes, weighted):
+    batch = rows(sum(sizes), 4, 2, torch.float64, weighted=weighted)
+    parts = [batch.take(index) for index in torch.arange(len(batch)).split(sizes)]
+    for widths in WIDTHS:
+        dense = DenseEngine(net(widths, "tanh", 2, torch.float64), units(4, 2, torch.float64))
+        auto = AutogradEngine(dense.module, dense.units)
+        out = torch.empty(2, len(sizes), len(dense.flat.theta), dtype=torch.float64)
+        dense.gradients(parts, into=out[0])
+        auto.gradients(parts, into=out[1])
+        torch.testing.assert_close(out[0], out[1])
+        assert out.any()
+
+
 class Functional(nn.Module):
     """A linear layer and a bare parameter."""
 

@@ -161,16 +161,15 @@ class GEM(Memory):
         size = self.batch_size or learner.batch_size
         self._size = max(1, size // len(groups))
         self._references = learner.theta.new_empty(len(groups), len(learner.theta))
-        self._rows_of_references = list(self._references)
 
     def adjust(self, grad: Tensor, learner: Learner) -> None:
         if self._pools is not None:
-            for pool, reference in zip(self._pools, self._rows_of_references, strict=True):
-                learner.gradient(pool.draw(self._size), out=reference)
+            old = [pool.draw(self._size) for pool in self._pools]
+            learner.gradients(old, out=self._references)
             project_all(grad, self._references, self.margin)
 
     def consolidate(self, experience: Rows, learner: Learner) -> None:
-        for name in ("_pools", "_size", "_references", "_rows_of_references"):
+        for name in ("_pools", "_size", "_references"):
             self.__dict__.pop(name, None)
         super().consolidate(experience, learner)
 
