@@ -302,16 +302,23 @@ def greedy(
     places, scores = np.empty(capacity, dtype=np.int64), np.empty(capacity)
     order = np.sort(np.argsort(score, kind="stable")[:n_used])
     places[:n_used], scores[:n_used] = order, score[order]
+    # Which slots each row is compared with, as parts of those in use. Neither a draw nor a mean
+    # in each turn of the loop, which would cost more than all the rest.
+    part = chance.random((len(cosines), n_references))
+    total = scores[:n_used].sum()
     for i, row in enumerate(cosines):
         mine = 0.5
         if n_used:
-            mine = (1 + row[places[chance.integers(n_used, size=n_references)]].max()) / 2
+            drawn = places[(part[i] * n_used).astype(np.int64)]
+            mine = (1 + row[drawn].max()) / 2
         if n_used < capacity:
             places[n_used], scores[n_used] = n_kept + i, mine
             n_used += 1
-        elif mine < (scores.mean() if gate is None else gate):
-            total = scores.cumsum()
-            victim = min(int(total.searchsorted(chance.random() * total[-1])), capacity - 1)
+            total += mine
+        elif mine < (total / n_used if gate is None else gate):
+            upto = scores.cumsum()
+            victim = min(int(upto.searchsorted(chance.random() * upto[-1])), capacity - 1)
             if chance.random() * (scores[victim] + mine) < scores[victim]:
+                total += mine - scores[victim]
                 places[victim], scores[victim] = n_kept + i, mine
     return places[:n_used], scores[:n_used]
