@@ -15,7 +15,7 @@ from sklearn_cl._rows import Rows, concatenate, mix
 from sklearn_cl.buffers import Buffer
 from sklearn_cl.strategies._rehearsal import DarkMemory, Memory
 
-_CANDIDATES_AT_ONCE = 512
+_CANDIDATES_AT_ONCE = 256
 
 
 class GDumb(Memory):
