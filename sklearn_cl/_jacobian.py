@@ -17,7 +17,7 @@ from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 
 # So that the squares of a chunk stay in the cache.
-_CHUNK_ROWS = 2048
+_CHUNK_ROWS = 1024
 _CHUNK_BYTES = 64 * 2**20
 
 

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from sklearn_cl._chance import reseed, seeded
 from sklearn_cl._dense import DenseEngine
+from sklearn_cl._denormals import flushed_denormals
 from sklearn_cl._engine import AutogradEngine, Engine, checked_output
 from sklearn_cl._learner import Learner
 from sklearn_cl._losses import LOSSES
@@ -170,6 +171,7 @@ class ContinualNet(NeuralNet):
         try:
             with (
                 _threads(self.engine_, size),
+                flushed_denormals(),
                 nullcontext() if dense else seeded(self.generator_, device),
             ):
                 rows = strategy.begin(experience, learner)

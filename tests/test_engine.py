@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.func import functional_call
 
+from sklearn_cl import ContinualMLPRegressor
 from sklearn_cl._dense import DenseEngine
 from sklearn_cl._engine import AutogradEngine
 from sklearn_cl._jacobian import has_linear_factors, linear_factors, mean_jacobian
@@ -77,6 +79,22 @@ def test_gradients_of_parts_are_those_of_each(sizes, weighted):
         auto.gradients(parts, into=out[1])
         torch.testing.assert_close(out[0], out[1])
         assert out.any()
+
+
+def test_weights_of_dead_units_do_not_become_denormal():
+    """They would make every later product many times slower."""
+    tiny, outside = torch.finfo(torch.float32).tiny, []
+    reg = ContinualMLPRegressor((8,), max_iter=1, alpha=0.5, random_state=0)
+    X, y = np.random.default_rng(0).normal(size=(2, 20, 3))[0], np.arange(20.0)
+    reg.fit(X, y)
+    with torch.no_grad():
+        reg.net_.engine_.flat.theta.mul_(tiny / 100)
+    outside.append(bool(reg.net_.engine_.flat.theta.any()))
+    reg.partial_fit(X, y)
+    size = reg.net_.engine_.flat.theta.abs()
+    assert not ((size > 0) & (size < tiny)).any()
+    outside.append(torch.tensor(tiny) / 2 > 0)
+    assert all(outside)
 
 
 class Functional(nn.Module):
