@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from sklearn_cl._chance import reseed, seeded
-from sklearn_cl._dense import DenseEngine
 from sklearn_cl._denormals import flushed_denormals
+from sklearn_cl._dense import DenseEngine
 from sklearn_cl._engine import AutogradEngine, Engine, checked_output
 from sklearn_cl._learner import Learner
 from sklearn_cl._losses import LOSSES

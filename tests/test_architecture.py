@@ -37,6 +37,7 @@ LADDER = [
         "_chance",
         "_optimizer",
         "_schedule",
+        "_denormals",
         "_threads",
     ],
     ["_rows", "_plan"],
