@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch, indexable
 
 from sklearn_cl._experiences import split_experiences
+from sklearn_cl.model_selection._parts import take
 
 
 def continual_validate(
@@ -111,12 +112,12 @@ def continual_validate(
     for i, rows in enumerate(train):
         begun = time.perf_counter()
         if incremental:
-            model.partial_fit(_take(X, rows), _take(y, rows))
+            model.partial_fit(take(X, rows), take(y, rows))
         else:
             past = np.concatenate(train[: i + 1])
-            model = clone(estimator).fit(_take(X, past), _take(y, past))
+            model = clone(estimator).fit(take(X, past), take(y, past))
         fit_time[i] = time.perf_counter() - begun
-        R[i] = [scorer(model, _take(X, held), _take(y, held)) for held in test]
+        R[i] = [scorer(model, take(X, held), take(y, held)) for held in test]
         strategy = getattr(model, "strategy_", None)
         state_bytes[i] = getattr(strategy, "n_bytes", 0)
     return Bunch(
@@ -126,11 +127,3 @@ def continual_validate(
         state_bytes=state_bytes,
         estimator=model,
     )
-
-
-def _take(values: Any, rows: Any) -> Any:
-    return values.iloc[rows] if hasattr(values, "iloc") else _array(values)[rows]
-
-
-def _array(values: Any) -> Any:
-    return values if hasattr(values, "shape") else np.asarray(values)
