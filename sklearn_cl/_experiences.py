@@ -59,3 +59,10 @@ def split_experiences(experience: Any, n_rows: int) -> list[tuple[Any, npt.NDArr
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.number | np.str_ | np.bool_) else label
+
+
+def take(values: Any, rows: Any) -> Any:
+    """The rows of an array, a sparse matrix, a DataFrame, a Series or a list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    return (values if hasattr(values, "shape") else np.asarray(values))[rows]

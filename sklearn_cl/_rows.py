@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -87,17 +88,24 @@ def concatenate(*parts: Rows) -> Rows:
 def mix(new: Rows, old: Rows, share: float) -> Rows:
     """Stack ``new`` and ``old`` so that the loss is ``(1 - share) * new + share * old``."""
     n = len(new) + len(old)
-    weight = torch.cat(
-        [_scaled(new, (1 - share) * n / len(new)), _scaled(old, share * n / len(old))]
-    )
+    factors = (1 - share) * n / len(new), share * n / len(old)
+    if new.weight is None and old.weight is None:
+        weight = _two_weights(len(new), len(old), *factors, new.y.dtype, new.y.device)
+    else:
+        parts = zip((new, old), factors, strict=True)
+        weight = torch.cat([_weight(rows) * factor for rows, factor in parts])
     return Rows(torch.cat([new.X, old.X]), torch.cat([new.y, old.y]), weight)
+
+
+@lru_cache(maxsize=16)
+def _two_weights(
+    n: int, m: int, first: float, second: float, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """One weight for the first ``n`` rows, another for the rest: the same in every step."""
+    made = torch.full((n + m, 1), first, dtype=dtype, device=device)
+    made[n:] = second
+    return made
 
 
 def _weight(rows: Rows) -> Tensor:
     return rows.y.new_ones(len(rows), 1) if rows.weight is None else rows.weight
-
-
-def _scaled(rows: Rows, factor: float) -> Tensor:
-    if rows.weight is None:
-        return rows.y.new_full((len(rows), 1), factor)
-    return rows.weight * factor

@@ -46,7 +46,9 @@ def test_incremental_by_hand():
 
 
 def test_refits_what_cannot_go_on():
-    result = continual_validate(LinearRegression(), X, Y, experience=EXPERIENCE, random_state=0)
+    result = continual_validate(
+        LinearRegression(), X, Y, experience=EXPERIENCE, return_estimator=True, random_state=0
+    )
     seen = continual_validate(
         LinearRegression(),
         X[EXPERIENCE < 2],

@@ -5,10 +5,12 @@ from sklearn_cl.model_selection._scorers import (
     forgetting_scorer,
     make_continual_scorer,
 )
+from sklearn_cl.model_selection._search import ContinualSearchCV
 from sklearn_cl.model_selection._split import DriftSplitter, ExperienceKFold, experience_labels
 from sklearn_cl.model_selection._validate import continual_validate
 
 __all__ = [
+    "ContinualSearchCV",
     "DriftSplitter",
     "ExperienceKFold",
     "continual_report",

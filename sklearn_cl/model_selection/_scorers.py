@@ -13,8 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from sklearn_cl import metrics
 from sklearn_cl._checks import check_option
-from sklearn_cl._experiences import split_experiences
-from sklearn_cl.model_selection._parts import take
+from sklearn_cl._experiences import split_experiences, take
 
 _METRICS = {
     "final": metrics.final_score,

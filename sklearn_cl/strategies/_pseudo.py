@@ -143,19 +143,34 @@ class PseudoRehearsal(Rehearsal):
 
 def reduce_mixture(mixture: Mixture, size: int) -> Mixture:
     """Merge pairs, with the moments of both, until ``size`` are left; the least loss first."""
-    weights, means, covariances = mixture
-    while len(weights) > size:
-        i, j = np.triu_indices(len(weights), 1)
-        total, merged_means, merged = _merged(mixture, i, j)
-        logs = np.linalg.slogdet(covariances)[1]
-        loss = total * np.linalg.slogdet(merged)[1] - weights[i] * logs[i] - weights[j] * logs[j]
-        best = int(loss.argmin())
-        rest = np.setdiff1d(np.arange(len(weights)), [i[best], j[best]])
-        weights = np.append(weights[rest], total[best])
-        means = np.append(means[rest], merged_means[best][None], axis=0)
-        covariances = np.append(covariances[rest], merged[best][None], axis=0)
-        mixture = Mixture(weights, means, covariances)
+    n = len(mixture.weights)
+    if n <= size:
+        return mixture
+    mixture = Mixture(*map(np.array, mixture))
+    loss = np.full((n, n), np.inf)
+    i, j = np.triu_indices(n, 1)
+    loss[i, j] = _loss(mixture, i, j)
+    while len(mixture.weights) > size:
+        i, j = np.unravel_index(loss.argmin(), loss.shape)
+        merged = _merged(mixture, [i], [j])
+        for array, value in zip(mixture, merged, strict=True):
+            array[i] = value[0]
+        mixture = Mixture(*(np.delete(array, j, axis=0) for array in mixture))
+        loss = np.delete(np.delete(loss, j, axis=0), j, axis=1)
+        # Only pairs with the merged one have changed; i < j, so it has kept its place.
+        others = np.delete(np.arange(len(loss)), i)
+        fresh = _loss(mixture, others, np.full(len(others), i))
+        loss[np.minimum(others, i), np.maximum(others, i)] = fresh
     return mixture
+
+
+def _loss(mixture: Mixture, i: Any, j: Any) -> Floats:
+    """Runnalls' bound on what merging each pair loses."""
+    weights, _, covariances = mixture
+    logs = weights * np.linalg.slogdet(covariances)[1]
+    total, _, merged = _merged(mixture, i, j)
+    lost: Floats = total * np.linalg.slogdet(merged)[1] - logs[i] - logs[j]
+    return lost
 
 
 def _merged(mixture: Mixture, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
@@ -176,6 +191,7 @@ def _fit(X: Floats, n_components: int, total: float, chance: np.random.Generator
     model = GaussianMixture(
         min(n_components, n_distinct),
         reg_covar=1e-3,
+        tol=1e-2,
         random_state=int(chance.integers(2**31)),
     )
     with warnings.catch_warnings():
