@@ -41,7 +41,7 @@ def candidates(n_rows: int) -> dict[str, Any]:
         **{name: name for name in available()},
         "replay 10 %": Replay(tenth),
         "replay, distill 10 %": Replay(tenth, distill=0.75),
-        "pseudo + replay 10 %": chain(PseudoRehearsal(10), Replay(tenth, distill=0.75)),
+        "pseudo + replay 10 %": chain(PseudoRehearsal(10), Replay(tenth, distill=0.9)),
     }
 
 

@@ -4,6 +4,7 @@ from sklearn_cl.model_selection._scorers import (
     continual_report,
     forgetting_scorer,
     make_continual_scorer,
+    score_matrix,
 )
 from sklearn_cl.model_selection._search import ContinualSearchCV
 from sklearn_cl.model_selection._split import DriftSplitter, ExperienceKFold, experience_labels
@@ -18,4 +19,5 @@ __all__ = [
     "experience_labels",
     "forgetting_scorer",
     "make_continual_scorer",
+    "score_matrix",
 ]

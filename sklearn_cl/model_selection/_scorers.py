@@ -70,7 +70,7 @@ class ContinualScorer:
         """
         if experience is None:
             experience = self._read(X)
-        R, _ = score_matrix(estimator, X, y, experience, self.scoring)
+        R, _ = score_matrix(estimator, X, y, experience, scoring=self.scoring)
         return float(_METRICS[self.metric](R))
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -219,7 +219,7 @@ def continual_report(
     >>> report["forgetting"][-1] > 0
     True
     """
-    R, labels = score_matrix(estimator, X, y, experience, scoring)
+    R, labels = score_matrix(estimator, X, y, experience, scoring=scoring)
     last, when_learnt = R[-1], R.diagonal()
     lost = R[:-1].max(0) - last
     lost[-1] = np.nan
@@ -236,9 +236,55 @@ forgetting_scorer = make_continual_scorer("forgetting")
 
 
 def score_matrix(
-    estimator: Any, X: Any, y: Any, experience: Any, scoring: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    experience: Any,
+    *,
+    scoring: Any = "neg_mean_absolute_error",
 ) -> tuple[npt.NDArray[np.float64], list[Any]]:
-    """``R[i, j]``: the score on experience ``j`` of the estimator as it stood after ``i``."""
+    """The score matrix of an estimator that has learnt a stream.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Has learnt at least two experiences and answers ``predict(X, after=i)``.
+    X : {array-like, DataFrame} of shape (n_samples, n_features)
+        Rows that it has not learnt, of every experience.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Their targets.
+    experience : array-like of shape (n_samples,)
+        Label of the experience of each row.
+    scoring : str or callable, default="neg_mean_absolute_error"
+        A name or a scorer of scikit-learn for which ``predict`` is enough.
+
+    Returns
+    -------
+    R : ndarray of shape (T, T)
+        ``R[i, j]`` is the score on experience ``j`` of the estimator as it stood after ``i``.
+    labels : list of length T
+        The experiences.
+
+    Raises
+    ------
+    ValueError
+        If the estimator cannot tell, has learnt one experience only, or others than these.
+
+    See Also
+    --------
+    continual_validate : Learns the stream, and scores after each experience.
+
+    Examples
+    --------
+    >>> from sklearn_cl import ContinualMLPRegressor
+    >>> from sklearn_cl.datasets import make_drift_stream
+    >>> from sklearn_cl.model_selection import score_matrix
+    >>> X, y, labels = make_drift_stream(n_experiences=3, random_state=0)
+    >>> reg = ContinualMLPRegressor(max_iter=5, random_state=0).fit(X, y, experience=labels)
+    >>> R, _ = score_matrix(reg, X, y, labels, scoring="r2")
+    >>> R.shape
+    (3, 3)
+    """
     X, y, experience = indexable(X, y, experience)
     parts = split_experiences(experience, len(y))
     while hasattr(estimator, "best_estimator_"):

@@ -98,6 +98,8 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     _held: Held
     _chance: np.random.RandomState
     choices_: list[int]
+    cv_results_: dict[str, Any]
+    candidates_: list[Any]
 
     __metadata_request__fit: ClassVar = {"experience": True}
     __metadata_request__predict: ClassVar = {"after": True}
@@ -321,4 +323,5 @@ def _mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     total = np.where(known, scores, 0).sum(1)
     count = known.sum(1)
     mean: npt.NDArray[np.float64] = np.full(len(scores), np.nan)
-    return np.divide(total, count, out=mean, where=count > 0)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean

@@ -17,16 +17,17 @@ Starts = npt.NDArray[np.intp]
 def labelled_starts(groups: Any, n_rows: int) -> Starts:
     """First row of each experience of labels that ascend from row to row."""
     parts = split_experiences(groups, n_rows)
-    order = np.concatenate([rows for _, rows in parts])
-    if (order != np.arange(n_rows)).any():
-        row = int(np.argmax(order != np.arange(n_rows)))
-        labels = np.asarray(groups)
+    place = np.empty(n_rows, dtype=np.intp)
+    for k, (_, rows) in enumerate(parts):
+        place[rows] = k
+    falls = np.flatnonzero(place[1:] < place[:-1]) + 1
+    if len(falls):
+        row = int(falls[0])
         raise ValueError(
-            "Rows must be sorted by time, so that the labels of their experiences never descend "
-            f"in the order of the table; row {row} has {labels[row]!r}, and {parts[0][0]!r} comes "
-            "first of the labels. Sort the rows by label (order = np.argsort(groups, "
-            "kind='stable')), or give labels whose order differs from the alphabet's as an "
-            "ordered pandas Categorical."
+            "Rows must be sorted by time, so that the labels of their experiences never descend; "
+            f"row {row} has {parts[place[row]][0]!r} after {parts[place[row - 1]][0]!r}. Sort the "
+            "rows by label (order = np.argsort(labels, kind='stable')), or give labels whose "
+            "order is not the alphabet's as an ordered pandas Categorical."
         )
     return np.array([rows[0] for _, rows in parts], dtype=np.intp)
 

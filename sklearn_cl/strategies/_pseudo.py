@@ -151,16 +151,16 @@ def reduce_mixture(mixture: Mixture, size: int) -> Mixture:
     i, j = np.triu_indices(n, 1)
     loss[i, j] = _loss(mixture, i, j)
     while len(mixture.weights) > size:
-        i, j = np.unravel_index(loss.argmin(), loss.shape)
-        merged = _merged(mixture, [i], [j])
+        kept, lost = divmod(int(loss.argmin()), len(loss))
+        merged = _merged(mixture, [kept], [lost])
         for array, value in zip(mixture, merged, strict=True):
-            array[i] = value[0]
-        mixture = Mixture(*(np.delete(array, j, axis=0) for array in mixture))
-        loss = np.delete(np.delete(loss, j, axis=0), j, axis=1)
-        # Only pairs with the merged one have changed; i < j, so it has kept its place.
-        others = np.delete(np.arange(len(loss)), i)
-        fresh = _loss(mixture, others, np.full(len(others), i))
-        loss[np.minimum(others, i), np.maximum(others, i)] = fresh
+            array[kept] = value[0]
+        mixture = Mixture(*(np.delete(array, lost, axis=0) for array in mixture))
+        loss = np.delete(np.delete(loss, lost, axis=0), lost, axis=1)
+        # Only pairs with the merged one have changed; kept < lost, so it has kept its place.
+        others = np.delete(np.arange(len(loss)), kept)
+        fresh = _loss(mixture, others, np.full(len(others), kept))
+        loss[np.minimum(others, kept), np.maximum(others, kept)] = fresh
     return mixture
 
 
