@@ -148,7 +148,8 @@ class DenseEngine(Engine):
                 # The activation uses up its output, which the next seed needs again.
                 delta = self._activations[i].backward(delta, a[i + 1].clone())
                 found.append((self._layers[i], a[i], delta))
-                delta = delta @ self._weights[i][0]
+                if i:
+                    delta = delta @ self._weights[i][0]
             yield found[::-1]
 
     def _remember(self, into: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:

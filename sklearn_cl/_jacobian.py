@@ -17,7 +17,7 @@ from sklearn_cl._losses import LOSSES
 from sklearn_cl._rows import Rows
 
 # So that the squares of a chunk stay in the cache.
-_CHUNK_ROWS = 1024
+_CHUNK_ROWS = 2048
 _CHUNK_BYTES = 64 * 2**20
 
 
@@ -81,7 +81,7 @@ def mean_jacobian(
             sizes = size(delta)
             if chunk.weight is not None:
                 sizes = sizes * chunk.weight
-            total[weight] += (sizes.T @ size(a)).reshape(-1)
+            total[weight].view(delta.shape[1], a.shape[1]).addmm_(sizes.T, size(a))
             if bias.stop:
                 total[bias] += sizes.sum(0)
     return total.div_(count)
