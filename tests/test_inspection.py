@@ -48,13 +48,16 @@ def matrix(n, seed=0):
 
 
 @pytest.mark.parametrize("n", [2, 12])
-def test_score_matrix(n):
-    R, labels = matrix(n), [f"release 1.{k}" for k in range(n)]
+@pytest.mark.parametrize("unit", [1, 300, 1e6, 1e-5])
+def test_score_matrix(n, unit):
+    R, labels = unit * matrix(n), [f"release 1.{k}" for k in range(n)]
     display = ScoreMatrixDisplay(R, labels=labels, score_name="error", greater_is_better=False)
     assert display.plot() is display
     np.testing.assert_array_equal(display.im_.get_array(), R)
     texts = [[text.get_text() for text in row] for row in display.text_]
-    np.testing.assert_allclose(np.array(texts, dtype=float), R, rtol=5e-3)
+    np.testing.assert_allclose(
+        np.array(texts, dtype=float), R, atol=0.05 * unit if unit in (1e6, 1e-5) else 0.006 * unit
+    )
     display.figure_.canvas.draw()
     boxes = [text.get_window_extent() for text in display.text_.ravel()]
     cell = display.ax_.get_window_extent().width / n

@@ -6,14 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.metrics import mean_absolute_error
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from sklearn_cl import ContinualMLPRegressor, continual_validate
+from sklearn_cl import (
+    ContinualMLPRegressor,
+    DriftSplitter,
+    ExperienceKFold,
+    continual_validate,
+)
 from sklearn_cl.datasets import make_drift_stream
+from sklearn_cl.metrics import forgetting
 
 X, Y, EXPERIENCE = make_drift_stream(3, 60, random_state=0)
 
@@ -71,6 +78,79 @@ def test_data_frames_and_labels_of_any_kind():
     assert np.isfinite(result["R"]).all()
     times = pd.to_datetime(EXPERIENCE, unit="D", origin="2017-03-24")
     assert len(continual_validate(pipe, frame, Y, experience=times, random_state=0).labels) == 3
+
+
+def test_folds_are_those_of_the_splitter():
+    folds = ExperienceKFold(3, shuffle=True, random_state=0)
+    scoring = {"r2": "r2", "mae": "neg_mean_absolute_error"}
+    result = continual_validate(
+        SGDRegressor(random_state=0), X, Y, experience=EXPERIENCE, cv=folds, scoring=scoring
+    )
+    assert result["R_r2"].shape == result["R_mae"].shape == (3, 3, 3)
+    assert result["fit_time"].shape == result["score_time"].shape == (3, 3)
+    assert forgetting(result["R_mae"]).shape == (3,)
+    for k, (train, test) in enumerate(folds.split(X, groups=EXPERIENCE)):
+        model = SGDRegressor(random_state=0)
+        for i in range(3):
+            rows = train[EXPERIENCE[train] == i]
+            model.partial_fit(X[rows], Y[rows])
+            for j in range(3):
+                held = test[EXPERIENCE[test] == j]
+                error = mean_absolute_error(Y[held], model.predict(X[held]))
+                assert result["R_mae"][k, i, j] == pytest.approx(-error)
+                assert result["R_r2"][k, i, j] == pytest.approx(model.score(X[held], Y[held]))
+    number = continual_validate(
+        SGDRegressor(random_state=0), X, Y, experience=EXPERIENCE, cv=3, scoring="r2", n_jobs=2
+    )
+    plain = continual_validate(
+        SGDRegressor(random_state=0),
+        X,
+        Y,
+        experience=EXPERIENCE,
+        cv=ExperienceKFold(3),
+        scoring=["r2"],
+        return_estimator=True,
+    )
+    np.testing.assert_allclose(number["R"], plain["R_r2"])
+    assert "estimator" not in number
+    assert [one.t_ for one in plain["estimator"]] == [121.0] * 3
+
+
+class Fails(SGDRegressor):
+    """Refuses its second experience."""
+
+    def partial_fit(self, X, y):
+        if hasattr(self, "t_"):
+            raise RuntimeError("no more")
+        return super().partial_fit(X, y)
+
+
+def test_a_failure_is_told_and_scored():
+    with pytest.warns(FitFailedWarning, match=r"(?s)2 of 2 folds failed.*number 1.*no more"):
+        result = continual_validate(
+            Fails(), X, Y, experience=EXPERIENCE, cv=2, error_score=-9.0, scoring="r2"
+        )
+    assert (result["R"][:, 1:] == -9).all()
+    assert (result["R"][:, 0] != -9).all()
+    assert np.isnan(result["fit_time"][:, 1:]).all()
+    with pytest.warns(FitFailedWarning):
+        assert np.isnan(continual_validate(Fails(), X, Y, experience=EXPERIENCE)["R"][1:]).all()
+    with pytest.raises(RuntimeError, match="no more"):
+        continual_validate(Fails(), X, Y, experience=EXPERIENCE, error_score="raise")
+    with pytest.raises(ValueError, match="error_score must be"):
+        continual_validate(Fails(), X, Y, experience=EXPERIENCE, error_score="ignore")
+
+
+def test_folds_without_an_experience_are_refused():
+    with pytest.raises(ValueError, match=r"fold 0 has 60 and 0 of experience 0.*|ExperienceKFold"):
+        continual_validate(LinearRegression(), X, Y, experience=EXPERIENCE, cv=DriftSplitter())
+
+
+def test_progress_is_shown_when_asked_for(capsys):
+    continual_validate(LinearRegression(), X, Y, experience=EXPERIENCE, cv=2)
+    assert capsys.readouterr().err == ""
+    continual_validate(LinearRegression(), X, Y, experience=EXPERIENCE, cv=2, verbose=True)
+    assert "2/2" in capsys.readouterr().err
 
 
 def test_our_state_is_counted():

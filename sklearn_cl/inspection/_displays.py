@@ -190,7 +190,8 @@ class ScoreMatrixDisplay(_MatrixDisplay):
         cmap : str or matplotlib Colormap, default=None
             None is "cividis", reversed for errors.
         values_format : str, default=None
-            Format of the annotations; None gives three digits.
+            Format of the annotations; None gives the largest value three digits, and all of
+            them as many decimals.
         include_values : bool, default=True
             Whether to annotate.
         colorbar : bool, default=True
@@ -209,17 +210,19 @@ class ScoreMatrixDisplay(_MatrixDisplay):
         self.text_ = None
         if include_values:
             self.text_ = np.empty_like(R, dtype=object)
+            shown = values_format or _common_format(R)
+            longest = max(5, *(len(format(value, shown)) for value in R.ravel()))
             for i, j in np.ndindex(n, n):
                 red, green, blue, _ = self.im_.cmap(self.im_.norm(R[i, j]))
                 dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
                 self.text_[i, j] = self.ax_.text(
                     j,
                     i,
-                    format(R[i, j], values_format) if values_format else f"{R[i, j]:.3g}",
+                    format(R[i, j], shown),
                     ha="center",
                     va="center",
                     color="white" if dark else "black",
-                    fontsize=min(10.0, 68 / n),
+                    fontsize=min(10.0, 340 / (n * longest)),
                 )
         size = min(10.0, 90 / n)
         # Long labels would run into each other.
@@ -350,6 +353,9 @@ class ForgettingDisplay(_MatrixDisplay):
         slant = {"rotation": 45, "ha": "right"} if max(map(len, names)) * n > 60 else {}
         self.ax_.set_xticks(range(n), names, fontsize=size, **slant)
         better = "higher" if self.greater_is_better else "lower"
+        if not self.greater_is_better:
+            # Errors have a zero, against which a change is large or small.
+            self.ax_.set_ylim(bottom=0)
         self.ax_.set(xlabel="after learning", ylabel=f"{self.score_name} ({better} is better)")
         self.ax_.legend(
             title="tested on",
@@ -551,6 +557,14 @@ def _axes(ax: Any) -> tuple[Any, Any]:
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained")
+
+
+def _common_format(R: Floats) -> str:
+    """As many decimals for all as give the largest three digits."""
+    largest = float(np.nanmax(np.abs(R)))
+    if largest >= 1e4 or 0 < largest < 1e-3:
+        return ".1e"
+    return f".{max(0, 2 - int(np.floor(np.log10(largest))) if largest else 0)}f"
 
 
 def _short(label: Any) -> str:

@@ -11,16 +11,22 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from sklearn_cl import metrics
 from sklearn_cl._checks import check_option
 from sklearn_cl._experiences import split_experiences, take
+from sklearn_cl.metrics import (
+    anytime_score,
+    backward_transfer,
+    final_score,
+    forgetting,
+    learning_score,
+)
 
 _METRICS = {
-    "final": metrics.final_score,
-    "forgetting": lambda R: -metrics.forgetting(R),
-    "backward_transfer": metrics.backward_transfer,
-    "learning": metrics.learning_score,
-    "anytime": metrics.anytime_score,
+    "final": final_score,
+    "forgetting": lambda R: -forgetting(R),
+    "backward_transfer": backward_transfer,
+    "learning": learning_score,
+    "anytime": anytime_score,
 }
 _LABELLED = (
     "sklearn.set_config(enable_metadata_routing=True)\n"
