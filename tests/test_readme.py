@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -20,14 +21,31 @@ from tests.conftest import ROOT
 README = (ROOT / "README.md").read_text()
 
 
-def test_sample_runs():
-    (sample,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+SAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+EXPECTED = [
+    r"final R2 0\.\d\d, forgetting -?\d\.\d\d\n",
+    r"\{'net__strategy': 'replay'\}\n",
+]
+
+
+@pytest.mark.parametrize(("sample", "expected"), [*zip(SAMPLES, EXPECTED, strict=True)])
+def test_samples_run(sample, expected):
     assert len(sample.strip().splitlines()) <= 16
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", sample], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"final R2 0\.\d\d, forgetting -?\d\.\d\d\n", done.stdout)
+    assert re.fullmatch(expected, done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plot_pipeline_search"])
+def test_examples_run(name, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    with sklearn.config_context():
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow
