@@ -1,0 +1,425 @@
+"""Find the experiences of a stream that has no labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm, rankdata
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.utils import check_array, indexable
+
+from sklearn_cl._checks import check_number, check_option
+from sklearn_cl._experiences import take
+from sklearn_cl.drift._segments import changes, gains
+
+Floats = npt.NDArray[np.float64]
+_BLOCKS = 400
+_TWINS = 0.02
+# An input of which so much lies between twentieths of the stream is a clock.
+_CLOCK, _PERIODS = 0.5, 20
+_LEARNT = 20_000
+_SCALES = (1, 4, 8)
+# Of the median of a squared standard normal variable.
+_MEDIAN_SQUARE = float(norm.ppf(0.75) ** 2)
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """What `detect_experiences` found.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        The number of the experience of each row.
+    boundaries : list of int
+        First rows of all experiences but the first.
+    evidence : list of float
+        For each boundary, how much more it explains than the penalty asks for; above 1.
+    moved : list of list of str
+        For each boundary what moved there, the strongest first: "level" and "spread" of the
+        error of the reference model, "effect of <input>" on it, and, for ``signal="data"``,
+        the inputs themselves.
+    times : sequence or None
+        The timestamps at the boundaries, if there were any.
+    signals : ndarray of shape (n_blocks, n_signals)
+        What was cut, in units of its own noise; the mean over blocks of rows.
+    names : list of str
+        Of the signals.
+    """
+
+    labels: npt.NDArray[np.intp]
+    boundaries: list[int]
+    evidence: list[float]
+    moved: list[list[str]]
+    times: Any
+    signals: Floats
+    names: list[str]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the signals that moved, and the boundaries.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            Where it was drawn.
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(figsize=(8, 3.5), layout="constrained")[1]
+        shown = list(dict.fromkeys(["level", *(m[0] for m in self.moved if m)]))
+        row = np.linspace(0, len(self.labels), len(self.signals), endpoint=False)
+        colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"]
+        known = [name for name in shown if name in self.names][: len(colours)]
+        for name, colour in zip(known or self.names[:1], colours, strict=False):
+            ax.plot(row, self.signals[:, self.names.index(name)], color=colour, lw=0.8, label=name)
+        for boundary, what in zip(self.boundaries, self.moved, strict=True):
+            ax.axvline(boundary, color="black", linestyle="--")
+            ax.annotate(
+                f" {', '.join(what[:2])}",
+                (boundary, 1),
+                xycoords=("data", "axes fraction"),
+                va="top",
+                fontsize=8,
+            )
+        ax.set(xlabel="row", ylabel="signal, in units of its noise")
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+        return ax
+
+
+class ExperienceDetector(BaseEstimator):
+    """Find where a stream changes; `detect_experiences` as an object with parameters.
+
+    It goes where an object with ``fit_predict`` is asked for, as ``boundaries`` of
+    `sklearn_cl.model_selection.DriftSplitter`.
+
+    Parameters
+    ----------
+    signal, estimator, penalty, min_experience_size, max_experiences
+        As for `detect_experiences`.
+
+    Attributes
+    ----------
+    report_ : DriftReport
+        What was found, and why.
+    labels_ : ndarray of shape (n_samples,)
+        The number of the experience of each row.
+
+    Examples
+    --------
+    >>> from sklearn_cl.datasets import make_drift_stream
+    >>> from sklearn_cl.drift import ExperienceDetector
+    >>> X, y, _ = make_drift_stream(n_experiences=3, n_samples=400, random_state=0)
+    >>> ExperienceDetector().fit_predict(X, y).max()
+    2
+    """
+
+    def __init__(
+        self,
+        *,
+        signal: str = "performance",
+        estimator: Any = None,
+        penalty: float | None = None,
+        min_experience_size: int | None = None,
+        max_experiences: int | None = None,
+    ) -> None:
+        self.signal = signal
+        self.estimator = estimator
+        self.penalty = penalty
+        self.min_experience_size = min_experience_size
+        self.max_experiences = max_experiences
+
+    def fit_predict(self, X: Any, y: Any = None) -> npt.NDArray[np.intp]:
+        """The number of the experience of each row.
+
+        Parameters
+        ----------
+        X : {array-like, DataFrame} of shape (n_samples, n_features)
+            Inputs, in the order of time.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Targets.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from 0 on.
+        """
+        labels: npt.NDArray[np.intp]
+        labels, self.report_ = detect_experiences(
+            X, y, return_report=True, **self.get_params(deep=False)
+        )
+        self.labels_ = labels
+        return labels
+
+
+def detect_experiences(
+    X: Any,
+    y: Any = None,
+    *,
+    timestamps: Any = None,
+    signal: str = "performance",
+    estimator: Any = None,
+    penalty: float | None = None,
+    min_experience_size: int | None = None,
+    max_experiences: int | None = None,
+    return_report: bool = False,
+) -> Any:
+    r"""Number the experiences of a stream that has no labels.
+
+    A reference model learns the whole stream, and where its errors change, the system has.
+    (What the inputs do alone says little: on real logs they always move, since a file system
+    fills up. For the same reason the reference model does not see inputs that tell the time.)
+    Looked at are the level and the spread of the out-of-fold residual, and its
+    product with each input, which sees an effect that turns round while the level stays. All are
+    ranks, so that heavy tails do not matter, and are averaged over some 400 blocks of rows.
+    Each is divided by its long-run noise, estimated from differences of neighbouring blocks at 1,
+    4 and 8 times that length, of which the largest counts, so that a stream with memory is not cut
+    to pieces. The cuts are those of exact penalised least squares, and are then moved to the
+    row.
+
+    Parameters
+    ----------
+    X : {array-like, DataFrame} of shape (n_samples, n_features)
+        Inputs, in the order of time; columns of a DataFrame that are no numbers are taken as
+        categories.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Targets; needed unless ``signal="data"``.
+    timestamps : array-like of shape (n_samples,), default=None
+        Times of the rows, for the report; they must be sorted.
+    signal : {"performance", "data"}, default="performance"
+        Whether to look at the errors of the reference model, or at the inputs alone.
+    estimator : estimator object, default=None
+        The reference model, which sees all inputs. None is gradient boosting on those that do
+        not tell the time.
+    penalty : float, default=None
+        What a cut must explain, in squares of noise. None is ``2 (k + 1) log(blocks)`` for k
+        signals. More finds fewer.
+    min_experience_size : int, default=None
+        Rows of an experience at least; None is 2 % of all, and at least 20.
+    max_experiences : int, default=None
+        Experiences at most; the cuts with the least evidence go first.
+    return_report : bool, default=False
+        Whether to return a `DriftReport` too.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+        Numbers from 0 on, for ``fit(X, y, experience=labels)``.
+    report : DriftReport
+        With ``return_report``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or an input is not what it must be.
+
+    References
+    ----------
+    R. Killick, P. Fearnhead, I. Eckley, "Optimal detection of changepoints with a linear
+    computational cost", JASA 107, 2012, arXiv:1101.1438.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_cl.datasets import make_drift_stream
+    >>> from sklearn_cl.drift import detect_experiences
+    >>> X, y, truth = make_drift_stream(n_experiences=3, n_samples=400, random_state=0)
+    >>> labels = detect_experiences(X, y)
+    >>> bool((labels == truth).mean() > 0.99)
+    True
+    """
+    check_option("signal", signal, ["performance", "data"])
+    check_number("penalty", penalty, low=0, open_low=True, also=[None])
+    check_number("min_experience_size", min_experience_size, low=1, integer=True, also=[None])
+    check_number("max_experiences", max_experiences, low=1, integer=True, also=[None])
+    X, y, timestamps = indexable(X, y, timestamps)
+    columns = [str(name) for name in getattr(X, "columns", [])]
+    Z = _ranked_inputs(X)
+    columns = columns or [f"x{k}" for k in range(Z.shape[1])]
+    n = len(Z)
+    _check_sorted(timestamps)
+    least = max(20, round(_TWINS * n)) if min_experience_size is None else min_experience_size
+    if signal == "data":
+        passes = [(Z, columns)]
+    else:
+        if y is None:
+            raise ValueError("y must be given for signal='performance'; got None.")
+        passes = _performance(Z, y, X, columns, estimator)
+    size = max(1, n // _BLOCKS)
+    found: dict[int, tuple[float, list[str]]] = {}
+    drawn: list[tuple[Floats, list[str]]] = []
+    for rows, names in passes:
+        moving = rows.std(0) > 0
+        rows, names = rows[:, moving], [m for m, keep in zip(names, moving, strict=True) if keep]
+        blocks = _block_means(rows, size)
+        if len(blocks) < 2 or not names:
+            continue
+        noise = _long_run_noise(blocks)
+        cost = 2 * (len(names) + 1) * np.log(len(blocks)) if penalty is None else penalty
+        scaled = blocks / noise
+        cuts = changes(scaled, cost, max(1, -(-least // size)))
+        edges = [0, *cuts, len(blocks)]
+        for k, (cut, gain) in enumerate(zip(cuts, gains(scaled, cuts), strict=True)):
+            left, right = scaled[edges[k] : cut], scaled[cut : edges[k + 2]]
+            row = _replaced(rows / noise, left.mean(0), right.mean(0), cut * size, size)
+            found[row] = max(found.get(row, (0.0, [])), (gain / cost, _movers(left, right, names)))
+        drawn.append((scaled, names))
+    cuts = _without_twins(found, max(least, round(_TWINS * n)), least, n)
+    if max_experiences is not None:
+        cuts = sorted(sorted(cuts, key=lambda row: -found[row][0])[: max_experiences - 1])
+    labels = np.searchsorted(np.array(cuts, dtype=np.intp), np.arange(n), side="right")
+    if not return_report:
+        return labels
+    names = list(dict.fromkeys(name for _, some in drawn for name in some))
+    signals = {m: s[:, k] for s, some in drawn for k, m in enumerate(some)}
+    report = DriftReport(
+        labels,
+        cuts,
+        [found[row][0] for row in cuts],
+        [found[row][1] for row in cuts],
+        None if timestamps is None else [np.asarray(timestamps)[row] for row in cuts],
+        np.column_stack([signals[name] for name in names]) if names else np.empty((0, 0)),
+        names,
+    )
+    return labels, report
+
+
+def _performance(
+    Z: Floats, y: Any, X: Any, columns: list[str], estimator: Any
+) -> list[tuple[Floats, list[str]]]:
+    """Signals of the out-of-fold error of the reference model: two sets, cut one by one."""
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y").reshape(len(Z), -1)
+    if estimator is None:
+        target = _normal_scores(y)
+        timeless = Z[:, ~_clocks(Z)]
+        known = timeless if timeless.shape[1] else np.zeros((len(Z), 1))
+        parts = [_expected(_reference(), known, column) for column in target.T]
+        expected = np.column_stack(parts)
+    else:
+        target = y
+        expected = _expected(estimator, X, y[:, 0] if y.shape[1] == 1 else y)
+    residual = _normal_scores(target - expected.reshape(target.shape)).mean(1, keepdims=True)
+    spread = np.log(np.abs(residual) + 0.1)
+    return [
+        (np.hstack([residual, spread]), ["level", "spread"]),
+        (np.hstack([residual, residual * Z]), ["level", *(f"effect of {c}" for c in columns)]),
+    ]
+
+
+def _reference() -> HistGradientBoostingRegressor:
+    return HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=15, random_state=0)
+
+
+def _expected(estimator: Any, X: Any, target: Floats) -> Floats:
+    """Out-of-fold predictions, by folds drawn at random: the model knows all regimes alike."""
+    answer = np.empty_like(target)
+    folds = KFold(min(5, len(target)), shuffle=True, random_state=0)
+    for train, test in folds.split(target):
+        some = train[:: max(1, len(train) // _LEARNT)]
+        model = clone(estimator).fit(take(X, some), target[some])
+        answer[test] = model.predict(take(X, test))
+    return answer
+
+
+def _clocks(Z: Floats) -> npt.NDArray[np.bool_]:
+    """Inputs that tell the time: the model could explain by them whatever changes with it."""
+    parts = np.array_split(Z, _PERIODS)
+    between = sum(len(part) * (part.mean(0) - Z.mean(0)) ** 2 for part in parts if len(part))
+    total = np.maximum(Z.var(0) * len(Z), 1e-300)
+    clocks: npt.NDArray[np.bool_] = between / total > _CLOCK
+    return clocks
+
+
+def _ranked_inputs(X: Any) -> Floats:
+    """Columns as ranks from -1 to 1; what is no number as a number for each category."""
+    if hasattr(X, "select_dtypes"):
+        numbers = X.select_dtypes(["number", "bool"]).columns
+        rest = [name for name in X.columns if name not in set(numbers)]
+        if rest:
+            X = X.copy()
+            X[rest] = OrdinalEncoder().fit_transform(X[rest].astype(str))
+    Z = check_array(X, dtype=np.float64, input_name="X")
+    ranks: Floats = 2 * (rankdata(Z, axis=0) - 0.5) / len(Z) - 1
+    return ranks
+
+
+def _normal_scores(values: Floats) -> Floats:
+    scores: Floats = norm.ppf((rankdata(values, axis=0) - 0.5) / len(values))
+    return scores
+
+
+def _block_means(rows: Floats, size: int) -> Floats:
+    """Means of blocks of ``size`` rows; the last block has the rest too."""
+    starts = np.arange(0, len(rows) - size + 1, size)
+    sums = np.add.reduceat(rows, starts, axis=0)
+    means: Floats = sums / np.diff(np.append(starts, len(rows)))[:, None]
+    return means
+
+
+def _long_run_noise(blocks: Floats) -> Floats:
+    """Standard deviation of each signal's block means, as if blocks were independent."""
+    found = []
+    for scale in _SCALES:
+        means = _block_means(blocks, scale) if len(blocks) >= 8 * scale else None
+        if means is not None:
+            # Half the squared difference of neighbours has the variance as its mean; the median
+            # does not see the few that lie across a change.
+            found.append(
+                np.median(np.diff(means, axis=0) ** 2, axis=0) / (2 * _MEDIAN_SQUARE) * scale
+            )
+    if not found:
+        found = [blocks.var(axis=0)]
+    noise: Floats = np.sqrt(np.max(found, axis=0))
+    return np.where(noise > 0, noise, np.where(blocks.std(0) > 0, blocks.std(0), 1.0))
+
+
+def _replaced(rows: Floats, left: Floats, right: Floats, near: int, size: int) -> int:
+    """The row near a cut between blocks at which the means change best."""
+    start, end = max(1, near - 2 * size), min(len(rows) - 1, near + 2 * size)
+    piece = rows[start:end]
+    lead = ((piece - left) ** 2).sum(1) - ((piece - right) ** 2).sum(1)
+    # Rows before the cut belong to the left: the sum of what that costs, from none to all.
+    return start + int(np.append(0.0, lead.cumsum()).argmin())
+
+
+def _movers(left: Floats, right: Floats, names: list[str]) -> list[str]:
+    """Signals whose mean differs on both sides, the strongest first."""
+    z = np.abs(left.mean(0) - right.mean(0)) / np.sqrt(1 / len(left) + 1 / len(right))
+    threshold = norm.isf(0.005 / len(names))
+    order = np.argsort(-z)
+    return [names[k] for k in order if z[k] > threshold] or [names[order[0]]]
+
+
+def _without_twins(
+    found: dict[int, tuple[float, list[str]]], apart: int, least: int, n: int
+) -> list[int]:
+    """Of boundaries that are too close together, those with the best evidence."""
+    kept: list[int] = []
+    for row in sorted(found, key=lambda row: -found[row][0]):
+        if least <= row <= n - least and all(abs(row - other) >= apart for other in kept):
+            kept.append(row)
+    return sorted(kept)
+
+
+def _check_sorted(timestamps: Any) -> None:
+    if timestamps is None:
+        return
+    times = np.asarray(timestamps)
+    falls = np.flatnonzero(times[1:] < times[:-1])
+    if len(falls):
+        row = int(falls[0]) + 1
+        raise ValueError(
+            f"timestamps must be sorted; row {row} has {times[row]} after {times[row - 1]}. Sort "
+            "the table by time first."
+        )
