@@ -26,6 +26,7 @@ from sklearn_cl._rows import Rows
 from sklearn_cl._scaling import Scaling
 from sklearn_cl._state import to_device
 from sklearn_cl._units import Units
+from sklearn_cl.drift import detect_experiences
 from sklearn_cl.strategies import Strategy
 from sklearn_cl.strategies._registry import make_strategy
 
@@ -117,10 +118,11 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, at least 0; a row of weight 0 counts as absent.
-        experience : array-like of shape (n_samples,), default=None
+        experience : array-like of shape (n_samples,) or "auto", default=None
             Label of the experience of each row. They are learnt one after the other in
-            ascending order of the labels, each as by one `partial_fit`. None makes all rows
-            one experience.
+            ascending order of the labels, each as by one `partial_fit`. "auto" looks for them
+            with `sklearn_cl.drift.detect_experiences`; the rows must then be in the order of
+            time. None makes all rows one experience.
 
         Returns
         -------
@@ -135,6 +137,9 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         """
         with self._unharmed():
             X, y, weight = self._check_data(X, y, sample_weight, reset=True)
+            if isinstance(experience, str):
+                check_option("experience", experience, ["auto"])
+                experience = detect_experiences(_dense(X), y)
             parts = split_experiences(experience, len(y))
             plan, strategy = self._check_params()
             pieces = [

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_cl._checks import check_number, check_option
 from sklearn_cl._experiences import split_experiences, take
+from sklearn_cl.drift import detect_experiences
 
 
 def _last_has(name: str) -> Any:
@@ -83,7 +84,8 @@ class ContinualPipeline(Pipeline):
             Targets.
         **params : dict
             ``experience``, array-like of shape (n_samples,): the label of the experience of
-            each row, learnt in ascending order as by `partial_fit`; other parameters are then
+            each row, learnt in ascending order as by `partial_fit`, or "auto" to look for them
+            with `sklearn_cl.drift.detect_experiences`; other parameters are then
             those of `partial_fit`. Without it all are as in `sklearn.pipeline.Pipeline`.
 
         Returns
@@ -104,6 +106,9 @@ class ContinualPipeline(Pipeline):
             self._fronts = [self.steps[:-1]]
             self._n_fronts = 1
             return self
+        if isinstance(experience, str):
+            check_option("experience", experience, ["auto"])
+            experience = detect_experiences(X, y)
         fresh = clone(self)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         for _, rows in split_experiences(experience, n_rows):

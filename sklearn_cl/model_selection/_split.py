@@ -13,8 +13,9 @@ import numpy.typing as npt
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import indexable
 
-from sklearn_cl._checks import check_number
+from sklearn_cl._checks import check_number, check_option
 from sklearn_cl._experiences import split_experiences
+from sklearn_cl.drift import ExperienceDetector
 from sklearn_cl.model_selection._stream import (
     Starts,
     detected_starts,
@@ -54,8 +55,9 @@ class DriftSplitter(BaseCrossValidator):
     period : number, str, pandas offset or None, default=None
         Cut where a period of ``time_column`` ends: a number in its unit, counted from the first
         row, or an offset such as ``"7D"`` or ``"MS"``. Periods without rows do not count.
-    boundaries : array-like, object with ``fit_predict`` or None, default=None
-        The first rows of all experiences but the first: their numbers, or times if there is a
+    boundaries : "auto", array-like, object with ``fit_predict`` or None, default=None
+        "auto" looks for them with `sklearn_cl.drift.ExperienceDetector`. An array has the first
+        rows of all experiences but the first: their numbers, or times if there is a
         ``time_column``. An object gets ``fit_predict(X, y)``, or ``fit_predict(X)`` without y,
         and answers with a label for each row; a new experience begins where the label changes.
     time_column : str, int or None, default=None
@@ -171,7 +173,7 @@ class DriftSplitter(BaseCrossValidator):
             if self.n_splits is not None:
                 return self.n_splits
             known = self.n_experiences
-            if self.boundaries is not None and not hasattr(self.boundaries, "fit_predict"):
+            if self.boundaries is not None and self._detector() is None:
                 known = len(self.boundaries) + 1
             if known is None:
                 raise ValueError(
@@ -245,8 +247,9 @@ class DriftSplitter(BaseCrossValidator):
             return labelled_starts(groups, n_rows), n_rows
         if self.n_experiences is not None or self.experience_size is not None:
             return self._equal(n_rows), n_rows
-        if self.boundaries is not None and hasattr(self.boundaries, "fit_predict"):
-            return self._detected(X, y, n_rows), n_rows
+        detector = self._detector()
+        if detector is not None:
+            return self._detected(detector, X, y, n_rows), n_rows
         if self.boundaries is not None:
             times = None if self.time_column is None else find_times(X, self.time_column)
             if times is None and not _are_rows(self.boundaries):
@@ -280,11 +283,18 @@ class DriftSplitter(BaseCrossValidator):
             )
         return equal_starts(n_rows, size, count)
 
-    def _detected(self, X: Any, y: Any, n_rows: int) -> Starts:
+    def _detector(self) -> Any:
+        """What finds the experiences; None if that is told."""
+        if isinstance(self.boundaries, str):
+            check_option("boundaries", self.boundaries, ["auto"])
+            return ExperienceDetector()
+        return self.boundaries if hasattr(self.boundaries, "fit_predict") else None
+
+    def _detected(self, detector: Any, X: Any, y: Any, n_rows: int) -> Starts:
         found: tuple[Any, Starts] | None = getattr(self, "_found", None)
         if found is not None and found[0]() is X:
             return found[1]
-        starts = detected_starts(self.boundaries, X, y, n_rows)
+        starts = detected_starts(detector, X, y, n_rows)
         # A list has no weak reference: another one may come to its place in memory.
         with contextlib.suppress(TypeError):
             self._found = (weakref.ref(X), starts)

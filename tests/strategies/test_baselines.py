@@ -54,7 +54,9 @@ def test_from_scratch_with_a_module_that_draws():
 
 
 def test_no_retrain_stays():
-    result = continual_validate(make("no_retrain"), X, Y, experience=EXPERIENCE, random_state=0)
+    result = continual_validate(
+        make("no_retrain"), X, Y, experience=EXPERIENCE, return_estimator=True, random_state=0
+    )
     np.testing.assert_array_equal(result["R"], result["R"][[0, 0, 0]])
     assert [record.n_epochs for record in result["estimator"].experiences_] == [8, 0, 0]
 
