@@ -152,6 +152,19 @@ class DenseEngine(Engine):
                     delta = delta @ self._weights[i][0]
             yield found[::-1]
 
+    def change_units(self, units: Units) -> None:
+        """Read and answer in other units, with first and last layer so that no answer changes."""
+        old, self.units = self.units, units
+        W, b = (view.double() for view in self._weights[0])
+        ratio = torch.where(old.gain == 0, 1.0, old.gain.double() / units.gain)
+        b = b + W @ (old.shift - ratio * units.shift)
+        self._weights[0][0].copy_(W * ratio)
+        self._weights[0][1].copy_(b)
+        W, b = (view.double() for view in self._weights[-1])
+        ratio = units.target_gain.double() / old.target_gain
+        self._weights[-1][0].copy_(ratio.unsqueeze(1) * W)
+        self._weights[-1][1].copy_(ratio * (b - old.target_shift) + units.target_shift)
+
     def _remember(self, into: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         if len(self._gradients) >= _KEPT_GRADIENTS:
             self._gradients.clear()

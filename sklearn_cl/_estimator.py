@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags, check_array, check_random_state
@@ -26,7 +27,7 @@ from sklearn_cl._rows import Rows
 from sklearn_cl._scaling import Scaling
 from sklearn_cl._state import to_device
 from sklearn_cl._units import Units
-from sklearn_cl.drift import detect_experiences
+from sklearn_cl.drift import Alarm, DriftAlarm, detect_experiences
 from sklearn_cl.strategies import Strategy
 from sklearn_cl.strategies._registry import make_strategy
 
@@ -35,6 +36,7 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 _INPUT_RESOLUTION = 4 * float(np.finfo(np.float32).eps)
 _TARGET_RESOLUTION = 8 * float(np.finfo(np.float64).eps)
 _KEPT_RECORDS = 1000
+_OPEN_ROWS = 5000
 _PREDICTED_AT_ONCE = 2**14
 
 
@@ -95,7 +97,8 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     beta_1: float
     beta_2: float
     epsilon: float
-    standardize: bool
+    standardize: bool | str
+    alarm: Any
     max_snapshots: int | None
     dtype: str
     device: str
@@ -151,12 +154,19 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
                 self._learn(*piece, plan, strategy)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn one more experience.
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, experience: str | None = None
+    ) -> Self:
+        """Learn one more experience, or a piece of one.
 
         One call is one whole experience: up to ``max_iter`` epochs, then consolidation. (One
         call of scikit-learn's ``partial_fit`` is one epoch.) The optimizer is new in each
         experience; the weights and what the strategy keeps go on.
+
+        With ``experience="auto"`` nobody needs to know where experiences begin: the calls are
+        pieces of a stream, and a new experience begins when the alarm is raised on a piece, or
+        after 5 000 rows. Until then each call learns the rows of the open experience so far, which
+        are kept, and takes the place of the call before.
 
         Parameters
         ----------
@@ -166,6 +176,8 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, at least 0; a row of weight 0 counts as absent.
+        experience : "auto" or None, default=None
+            None makes the rows an experience of their own.
 
         Returns
         -------
@@ -180,16 +192,51 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         """
         first = not hasattr(self, "net_")
         with self._unharmed():
+            if experience is not None:
+                check_option("experience", experience, ["auto"])
             X, y, weight = self._check_data(X, y, sample_weight, reset=first)
             plan, strategy = self._check_params()
             label = 0 if first else self.n_experiences_
             X, y, weight = _without_zeros(X, y, weight, label)
             if first:
                 self._start(X, y, weight, strategy)
+                raised = False
             else:
                 self._check_structure(strategy)
-            self._learn(label, X, y, weight, plan, strategy)
+                raised = self._watch(X, y, always=experience == "auto")
+            if experience == "auto":
+                self._learn_piece(X, y, weight, plan, strategy, ends=raised)
+            else:
+                self._open = None
+                self._learn(label, X, y, weight, plan, strategy)
         return self
+
+    def monitor(self, X: Any, y: Any) -> bool:
+        """Watch the errors on rows without learning them; see ``alarm``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            True targets.
+
+        Returns
+        -------
+        bool
+            Whether these rows have raised the alarm; ``alarm_`` says more.
+        """
+        check_is_fitted(self)
+        with self._unharmed():
+            X, y, _ = self._check_data(X, y, None, reset=False)
+            return self._watch(X, y, always=True)
+
+    @property
+    def alarm_(self) -> Alarm | None:
+        """The latest alarm, a `sklearn_cl.drift.Alarm`, or None."""
+        check_is_fitted(self)
+        alarms = self._alarm.alarms_ if self._alarm else []
+        return alarms[-1] if alarms else None
 
     def predict(self, X: Any, after: int | None = None) -> npt.NDArray[Any]:
         """Predict, with the latest model or as it stood after an earlier experience.
@@ -330,10 +377,18 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         plan.check()
         check_number("max_snapshots", self.max_snapshots, low=1, integer=True, also=[None])
         check_option("dtype", self.dtype, list(_DTYPES))
-        check_option("standardize", self.standardize, [True, False])
+        check_option("standardize", self.standardize, [True, False, "running"])
         self._check_device()
         strategy = make_strategy(self.strategy)
         strategy.check_params()
+        if self.alarm is not None and self.alarm != "page-hinkley":
+            DriftAlarm(self.alarm)
+        if self.standardize == "running" and strategy.holds_parameters:
+            raise ValueError(
+                "standardize='running' changes what the weights of the first and the last layer "
+                f"stand for, and strategy {strategy!r} holds on to weights as they were. Take a "
+                "strategy that keeps rows or answers, such as 'replay', or standardize=True."
+            )
         return plan, strategy
 
     def _check_device(self) -> None:
@@ -387,12 +442,20 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             device=str(self.device),
             callbacks=copy.deepcopy(self.callbacks),
         ).initialize()
+        if self.standardize == "running" and not self.net_.linear:
+            raise ValueError(
+                "standardize='running' needs a module of linear layers and known activations, "
+                "whose first and last layer can take up the change of units; got "
+                f"{type(self.net_.module_).__name__}."
+            )
         self.strategy_ = strategy
         self._built = self._structure(strategy)
         self.n_outputs_ = y.shape[1]
         self.n_experiences_ = 0
         self.experiences_: list[ExperienceRecord] = []
         self._snapshots: list[Snapshot] = []
+        self._alarm: DriftAlarm | None = None
+        self._open: tuple[Any, Any, Any, Strategy] | None = None
 
     def _learn(self, label: Any, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy) -> None:
         """One experience; the net is restored if it fails."""
@@ -425,6 +488,39 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self.experiences_ = [*self.experiences_, record][-_KEPT_RECORDS:]
         kept = [*self._snapshots, self.net_.snapshot()]
         self._snapshots = kept if self.max_snapshots is None else kept[-self.max_snapshots :]
+
+    def _learn_piece(
+        self, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy, *, ends: bool
+    ) -> None:
+        """Learn the open experience anew with some more rows, or begin another one."""
+        before = self._open
+        n_open = 0 if before is None else before[0].shape[0]
+        if before is None or ends or n_open + X.shape[0] > _OPEN_ROWS:
+            base = self.strategy_
+        else:
+            X = (vstack if issparse(X) else np.vstack)([before[0], X])
+            y, weight = np.vstack([before[1], y]), np.append(before[2], weight)
+            base = before[3]
+            # What the last call left behind is that of a part of this experience.
+            self.n_experiences_ -= 1
+            self.experiences_ = self.experiences_[:-1]
+            self._snapshots = self._snapshots[:-1]
+            self.strategy_ = base
+        self._learn(self.n_experiences_, X, y, weight, plan, fresh)
+        self._open = (X, y, weight, base)
+
+    def _watch(self, X: Any, y: Any, *, always: bool) -> bool:
+        """Let the alarm see the errors on rows that have not been learnt."""
+        if self.alarm is None and not always:
+            return False
+        alarm = self._alarm or DriftAlarm(None if self.alarm == "page-hinkley" else self.alarm)
+        alarm = copy.deepcopy(alarm)
+        answer = np.asarray(self.predict(X), dtype=np.float64).reshape(y.shape)
+        # In units of the first experience, so that no column outweighs the others.
+        inputs = self._scaling.forward(_dense(X))
+        raised = alarm.update(inputs, (y - answer) / self._target_scaling.scale)
+        self._alarm = alarm
+        return bool(raised)
 
     def _rows(self, X: Any, y: Any, weight: Any) -> Rows:
         dtype, device = _DTYPES[self.dtype], torch.device(self.net_.device)

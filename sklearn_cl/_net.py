@@ -64,8 +64,9 @@ class ContinualNet(NeuralNet):
         Called with ``n_features``, ``n_outputs`` and a torch.Generator to make the module.
     units : Units
         What the module reads and is taught before anything has been learnt.
-    standardize : bool
-        Whether a net that starts anew takes the statistics of its columns again.
+    standardize : bool or "running"
+        Whether a net that starts anew takes the statistics of its columns again; "running" makes
+        any follow them.
     seed, strategy_seed : int
         Decide the first weights and every order of rows, and the chance of the strategy.
     device : str
@@ -79,7 +80,7 @@ class ContinualNet(NeuralNet):
         module: Callable[[int, int, torch.Generator], nn.Module],
         *,
         units: Units,
-        standardize: bool,
+        standardize: bool | str,
         seed: int,
         strategy_seed: int,
         device: str,
@@ -166,7 +167,7 @@ class ContinualNet(NeuralNet):
         self.plan_, self.strategy_, self.learner_ = plan, strategy, learner
         self.progress_, self.restarted_ = Progress(), False
         # A chain of linear layers draws nothing, so it need not be alone with the generator.
-        dense = isinstance(self.engine_, DenseEngine)
+        dense = self.linear
         device = self.engine_.flat.theta.device
         try:
             with (
@@ -177,7 +178,7 @@ class ContinualNet(NeuralNet):
                 rows = strategy.begin(experience, learner)
                 if rows is not None:
                     self.batch_size = plan.rows_per_step(len(rows))
-                    self._set_units(rows)
+                    self._set_units(rows, experience)
                     self._initialize_optimizer()
                     self._initialize_history()
                     self.fit_loop(rows)
@@ -284,6 +285,11 @@ class ContinualNet(NeuralNet):
         self.engine_.flat.restore(snapshot.theta, snapshot.rest)
         self.engine_.units = snapshot.units
 
+    @property
+    def linear(self) -> bool:
+        """Whether the module is a chain of linear layers and known activations."""
+        return isinstance(self.engine_, DenseEngine)
+
     def chance(self) -> tuple[Tensor, Tensor]:
         """The states of both generators."""
         return self.generator_.get_state(), self.strategy_generator_.get_state()
@@ -348,10 +354,14 @@ class ContinualNet(NeuralNet):
             reseed(self.generator_, self.engine_.flat.theta.device)
         self.restarted_ = True
 
-    def _set_units(self, rows: Rows) -> None:
-        if self.standardize:
-            units = self.engine_.units
-            self.engine_.units = units.anew(rows) if self.restarted_ else units.wake(rows)
+    def _set_units(self, rows: Rows, experience: Rows) -> None:
+        if not self.standardize:
+            return
+        units = self.engine_.units
+        self.engine_.units = units.anew(rows) if self.restarted_ else units.wake(rows)
+        if self.standardize == "running" and not self.restarted_:
+            assert isinstance(self.engine_, DenseEngine)
+            self.engine_.change_units(self.engine_.units.follow(experience))
 
     def _hold_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
         plan = self.plan_

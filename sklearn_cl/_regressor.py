@@ -60,11 +60,17 @@ _PARAMETERS = """
         Decay of the moments of "adam" and "adamw", at least 0 and below 1.
     epsilon : float, default=1e-8
         Their numerical floor, above 0.
-    standardize : bool, default=True
+    standardize : bool or "running", default=True
         Whether to scale inputs and target by mean and standard deviation of the first
-        experience. A column that is constant there is ignored until it moves; it then takes
-        its statistics from that experience, and its input stays bounded. Predictions are in
-        the unit of the target either way.
+        experience, or, if "running", by those of all rows so far. First and last layer then
+        take up the change, so that no prediction moves; strategies that hold on to weights
+        (EWC, MAS, SI, OGD) are refused. A column that is constant in the first experience is
+        ignored until it moves; it then takes its statistics from that experience, and its
+        input stays bounded. Predictions are in the unit of the target either way.
+    alarm : "page-hinkley", object with ``update`` or None, default=None
+        Whether `partial_fit` watches the errors on new rows before it learns them, and with
+        which detector of `sklearn_cl.drift.DriftAlarm`; ``alarm_`` tells the latest alarm.
+        `monitor` and ``experience="auto"`` watch in any case.
     max_snapshots : int or None, default=20
         How many of the latest models to keep for ``predict(X, after=...)``; None keeps all.
     dtype : {"float32", "float64"}, default="float32"
@@ -163,7 +169,8 @@ class ContinualMLPRegressor(BaseContinualRegressor):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
-        standardize: bool = True,
+        standardize: bool | str = True,
+        alarm: Any = None,
         max_snapshots: int | None = 20,
         dtype: str = "float32",
         device: str = "cpu",
@@ -193,6 +200,7 @@ class ContinualMLPRegressor(BaseContinualRegressor):
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.standardize = standardize
+        self.alarm = alarm
         self.max_snapshots = max_snapshots
         self.dtype = dtype
         self.device = device
@@ -264,7 +272,8 @@ class ContinualRegressor(BaseContinualRegressor):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
-        standardize: bool = True,
+        standardize: bool | str = True,
+        alarm: Any = None,
         max_snapshots: int | None = 20,
         dtype: str = "float32",
         device: str = "cpu",
@@ -294,6 +303,7 @@ class ContinualRegressor(BaseContinualRegressor):
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.standardize = standardize
+        self.alarm = alarm
         self.max_snapshots = max_snapshots
         self.dtype = dtype
         self.device = device

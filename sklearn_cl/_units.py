@@ -33,6 +33,8 @@ class Units(Stateful):
         The net is taught ``y * target_gain + target_shift``.
     identity : bool
         Whether all that changes nothing.
+    count : float
+        Total weight of the rows that `follow` has seen.
     """
 
     asleep: Tensor
@@ -43,6 +45,7 @@ class Units(Stateful):
     target_gain: Tensor
     target_shift: Tensor
     identity: bool
+    count: float = 0.0
 
     @classmethod
     def of(cls, asleep: Tensor, target_asleep: Tensor, dtype: torch.dtype) -> Units:
@@ -63,7 +66,11 @@ class Units(Stateful):
 
     def to(self, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Units:
         """The same units in another dtype or on another device."""
-        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "identity"}
+        tensors = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("identity", "count")
+        }
         return replace(
             self,
             **{
@@ -98,15 +105,42 @@ class Units(Stateful):
         gain, shift = _woken(rows.X, moved)
         target_gain, target_shift = _woken(rows.y, torch.ones_like(rows.y, dtype=torch.bool))
         seen = ((rows.X * gain + shift).abs() * moved).amax(0).clamp(min=_BOUND)
-        return Units(
-            self.asleep & ~woken,
-            self.target_asleep & ~target_woken,
-            torch.where(woken, gain, self.gain),
-            torch.where(woken, shift, self.shift),
-            torch.where(woken, seen, self.bound),
-            torch.where(target_woken, target_gain, self.target_gain),
-            torch.where(target_woken, target_shift, self.target_shift),
+        return replace(
+            self,
+            asleep=self.asleep & ~woken,
+            target_asleep=self.target_asleep & ~target_woken,
+            gain=torch.where(woken, gain, self.gain),
+            shift=torch.where(woken, shift, self.shift),
+            bound=torch.where(woken, seen, self.bound),
+            target_gain=torch.where(target_woken, target_gain, self.target_gain),
+            target_shift=torch.where(target_woken, target_shift, self.target_shift),
             identity=False,
+        )
+
+    def follow(self, rows: Rows) -> Units:
+        """Units with the statistics of all rows so far, these among them.
+
+        The gain and shift of a column are those statistics, so nothing else is kept of the past.
+        Columns that slept stay as they woke.
+        """
+        total = self.count + rows.total
+        if not self.count:
+            return replace(self, count=total)
+        part = rows.total / total
+        followed = ~self.asleep & self.bound.isinf()
+        gain, shift = _merged(self.gain, self.shift, rows.X, rows.weight, part)
+        known = ~self.target_asleep
+        target_gain, target_shift = _merged(
+            self.target_gain, self.target_shift, rows.y, rows.weight, part
+        )
+        return replace(
+            self,
+            gain=torch.where(followed, gain, self.gain),
+            shift=torch.where(followed, shift, self.shift),
+            target_gain=torch.where(known, target_gain, self.target_gain),
+            target_shift=torch.where(known, target_shift, self.target_shift),
+            identity=False,
+            count=total,
         )
 
     def anew(self, rows: Rows) -> Units:
@@ -124,7 +158,20 @@ class Units(Stateful):
             target_gain=target_gain.to(dtype),
             target_shift=(-target_mean * target_gain).to(dtype),
             identity=False,
+            count=rows.total if self.count else 0.0,
         )
+
+
+def _merged(
+    gain: Tensor, shift: Tensor, columns: Tensor, weight: Tensor | None, part: float
+) -> tuple[Tensor, Tensor]:
+    """Gain and shift after rows that are ``part`` of all have joined."""
+    mean, spread = _moments(columns, weight)
+    old_mean, old_spread = -shift.double() / gain, 1 / gain.double()
+    apart = mean - old_mean
+    variance = (1 - part) * old_spread**2 + part * spread**2 + part * (1 - part) * apart**2
+    new = variance.rsqrt()
+    return new.to(gain), (-(old_mean + part * apart) * new).to(gain)
 
 
 def _moments(columns: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,9 @@ class Strategy(Stateful, BaseEstimator):
         The name under which the estimators know the strategy.
     rehearses : bool
         Whether `rehearse` brings back the past. Those that do in a chain divide it.
+    holds_parameters : bool
+        Whether it keeps vectors of parameters or their derivatives, which a change of the net's
+        units (``standardize="running"``) would leave behind.
     portion : float
         The part of the past that a chain leaves to the strategy.
 
@@ -52,6 +55,7 @@ class Strategy(Stateful, BaseEstimator):
 
     name: ClassVar[str] = ""
     rehearses: ClassVar[bool] = False
+    holds_parameters = False
     portion = 1.0
 
     def check_params(self) -> None:

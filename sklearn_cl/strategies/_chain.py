@@ -56,6 +56,11 @@ class Chain(Strategy):
         for part in self.parts:
             part.check_params()
 
+    @property
+    def holds_parameters(self) -> bool:  # type: ignore[override]
+        """Whether any part does."""
+        return any(part.holds_parameters for part in self.parts)
+
     def begin(self, experience: Rows, learner: Learner) -> Rows | None:
         rows: Rows | None = experience
         n_rehearsing = sum(part.rehearses for part in self.parts)

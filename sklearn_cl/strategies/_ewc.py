@@ -107,6 +107,7 @@ class KroneckerEWC(Strategy):
     """
 
     name = "kfac"
+    holds_parameters = True
     factors_: list[tuple[slice, slice, Tensor, Tensor]] | None = None
     anchor_: Tensor | None = None
     weight_ = 0.0

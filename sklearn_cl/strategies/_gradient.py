@@ -214,6 +214,7 @@ class OGD(Strategy):
     """
 
     name = "ogd"
+    holds_parameters = True
     basis_: Tensor | None = None
 
     def __init__(self, n_directions: int = 3, capacity: int = 60) -> None:

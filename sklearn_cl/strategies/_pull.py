@@ -24,6 +24,7 @@ class Pull(Strategy):
     of Adam as they are, so that no strength is too large.
     """
 
+    holds_parameters = True
     strength: float
     decay: float
     importance_: Tensor | None = None
