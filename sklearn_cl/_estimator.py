@@ -99,6 +99,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     epsilon: float
     standardize: bool | str
     alarm: Any
+    _open: tuple[Any, Any, Any, Strategy] | None
     max_snapshots: int | None
     dtype: str
     device: str
@@ -455,7 +456,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self.experiences_: list[ExperienceRecord] = []
         self._snapshots: list[Snapshot] = []
         self._alarm: DriftAlarm | None = None
-        self._open: tuple[Any, Any, Any, Strategy] | None = None
+        self._open = None
 
     def _learn(self, label: Any, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy) -> None:
         """One experience; the net is restored if it fails."""

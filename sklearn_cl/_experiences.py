@@ -31,13 +31,17 @@ def split_experiences(experience: Any, n_rows: int) -> list[tuple[Any, npt.NDArr
     """
     if experience is None:
         return [(0, np.arange(n_rows))]
+    if isinstance(experience, list | tuple) and len({isinstance(v, str) for v in experience}) > 1:
+        raise ValueError(
+            "experience must hold labels that can be ordered; got a mix of texts and others."
+        )
     values = np.asarray(experience)
     if values.shape != (n_rows,):
         raise ValueError(
             f"experience must hold one label for each of the {n_rows} rows of X; "
             f"got an array of shape {values.shape}."
         )
-    if bool((values != values).any()) or any(value is None for value in values.flat):
+    if _any_missing(values):
         raise ValueError("experience must label every row; got missing values.")
     categories = getattr(getattr(experience, "dtype", None), "categories", None)
     if categories is not None and experience.dtype.ordered:
@@ -55,6 +59,13 @@ def split_experiences(experience: Any, n_rows: int) -> list[tuple[Any, npt.NDArr
         labels = list(found)
     rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     return [(_plain(label), part) for label, part in zip(labels, rows, strict=True)]
+
+
+def _any_missing(values: npt.NDArray[Any]) -> bool:
+    if values.dtype.kind != "O":
+        return bool((values != values).any())
+    # What pandas takes for missing is neither equal to itself nor not.
+    return any(v is None or type(v).__name__ == "NAType" or bool(v != v) for v in values.flat)
 
 
 def _plain(label: Any) -> Any:

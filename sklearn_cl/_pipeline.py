@@ -102,9 +102,10 @@ class ContinualPipeline(Pipeline):
         name = self.steps[-1][0]
         experience = params.pop("experience", params.pop(f"{name}__experience", None))
         if experience is None:
-            super().fit(X, y, **params)
-            self._fronts = [self.steps[:-1]]
-            self._n_fronts = 1
+            # On a copy, since what was learnt of the past is asked for until this has succeeded.
+            fresh = clone(self)
+            Pipeline.fit(fresh, X, y, **params)
+            self.steps, self._fronts, self._n_fronts = fresh.steps, [fresh.steps[:-1]], 1
             return self
         if isinstance(experience, str):
             check_option("experience", experience, ["auto"])
@@ -159,9 +160,13 @@ class ContinualPipeline(Pipeline):
                 front = begun.steps
         else:
             front, Xt = self._advanced(X, y)
+        known, n_known = ([], 0) if first else self._history()
         last.partial_fit(Xt, y, **own)
         self.steps = [*front, (name, last)]
-        self._keep(front, first)
+        limit = getattr(last, "max_snapshots", None)
+        kept = [*known, front]
+        self._fronts = kept if limit is None else kept[-limit:]
+        self._n_fronts = n_known + 1
         return self
 
     @available_if(_last_has("predict"))
@@ -191,14 +196,15 @@ class ContinualPipeline(Pipeline):
         if after is None:
             return super().predict(X, **params)
         check_is_fitted(self)
-        check_number("after", after, low=-self._n_fronts, high=self._n_fronts - 1, integer=True)
-        place = after % self._n_fronts - self._n_fronts
-        if -place > len(self._fronts):
+        fronts, n = self._history()
+        check_number("after", after, low=-n, high=n - 1, integer=True)
+        place = after % n - n
+        if -place > len(fronts):
             raise ValueError(
-                f"after must be one of the last {len(self._fronts)} of {self._n_fronts} "
-                f"experiences, which are kept; got {after!r}. Raise max_snapshots of the last step."
+                f"after must be one of the last {len(fronts)} of {n} experiences, which are kept; "
+                f"got {after!r}. Raise max_snapshots of the last step."
             )
-        for _, step in self._fronts[place]:
+        for _, step in fronts[place]:
             X = X if _is_nothing(step) else step.transform(X)
         return self.steps[-1][1].predict(X, after=after, **params)
 
@@ -220,13 +226,15 @@ class ContinualPipeline(Pipeline):
             front.append((name, step))
         return front, X
 
-    def _keep(self, front: list[tuple[str, Any]], first: bool) -> None:
-        """Remember the transformers of this experience as long as the last step does."""
-        known = [] if first else self._fronts
-        limit = getattr(self.steps[-1][1], "max_snapshots", None)
-        kept = [*known, front]
-        self._fronts = kept if limit is None else kept[-limit:]
-        self._n_fronts = (0 if first else self._n_fronts) + 1
+    def _history(self) -> tuple[list[list[tuple[str, Any]]], int]:
+        """The transformers after each experience that is kept, and the number of all.
+
+        What the last step has learnt by itself, or before it came into this pipeline, it learnt
+        with the transformers as they are.
+        """
+        fronts, known = getattr(self, "_fronts", []), getattr(self, "_n_fronts", 0)
+        n = max(known, getattr(self.steps[-1][1], "n_experiences_", known), 1)
+        return [*fronts, *[self.steps[:-1]] * (n - known)], n
 
 
 def _is_nothing(step: Any) -> bool:
@@ -239,5 +247,5 @@ def _clone(step: Any) -> Any:
 
 def _rows_of(value: Any, rows: Any, n_rows: int) -> Any:
     """A parameter that has one entry for each row, of these rows; any other as it is."""
-    shape = getattr(value, "shape", None) or (len(value) if isinstance(value, list) else 0,)
+    shape = getattr(value, "shape", None) or (len(value) if isinstance(value, list | tuple) else 0,)
     return take(value, rows) if shape[0] == n_rows else value

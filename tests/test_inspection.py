@@ -7,6 +7,7 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 from sklearn_cl import ContinualMLPRegressor, continual_validate
@@ -136,6 +137,34 @@ def test_strategies_compared(results, against):
     points = {one.get_label(): tuple(one.get_offsets()[0]) for one in display.ax_.collections}
     for name, x, y in zip(results, display.against, display.final):
         assert points[name] == (x, y)
+
+
+def test_what_failed_is_left_out(results):
+    failed = {**results["naive"], f"R_{MAE}": np.full((2, 3, 3), np.nan)}
+    display = StrategyComparisonDisplay.from_validation({"broken": failed, **results}, scoring=MAE)
+    assert display.names == ["naive", "replay"]
+    with pytest.raises(ValueError, match=r"did not fail; got \['broken'"):
+        StrategyComparisonDisplay.from_validation({"broken": failed}, scoring=MAE)
+    ScoreMatrixDisplay(np.full((2, 2), np.nan)).plot()
+
+
+def test_labels_stay_apart():
+    names = [f"experience_number_{k:02d}" for k in range(3)]
+    times = np.array(["2020-01-01T00:00:01", "2020-01-01T00:07", "2020-02-01"], "M8[s]")
+    for labels in (names, list(times), pd.to_datetime(times), ["_a", "_b", "c"]):
+        display = ForgettingDisplay(matrix(3), labels=labels).plot()
+        shown = [tick.get_text() for tick in display.ax_.get_xticklabels()]
+        assert len(set(shown)) == 3
+        assert len(display.ax_.get_legend().get_texts()) == 4
+
+
+def test_limits_hold_every_curve():
+    R = -matrix(3)
+    display = ForgettingDisplay(R, greater_is_better=False).plot()
+    low, high = display.ax_.get_ylim()
+    assert low < R[np.tril_indices(3)].min() < R[np.tril_indices(3)].max() < high
+    with pytest.raises(ValueError, match="some of one stream"):
+        ScoreMatrixDisplay.compare({k: {"R": matrix(k), "labels": range(k)} for k in (2, 3)})
 
 
 def test_strategies_are_refused_in_words(results):

@@ -89,6 +89,33 @@ def test_is_a_pipeline_in_everything_else(tmp_path):
     np.testing.assert_array_equal(only.predict(X), make().partial_fit(*PARTS[0]).predict(X))
 
 
+def test_fitted_steps_and_steps_that_learnt_by_themselves():
+    pipe = pipeline().partial_fit(*PARTS[0])
+    by_hand = pickle.loads(pickle.dumps(pipe))
+    by_hand[-1].partial_fit(by_hand[:-1].transform(PARTS[1][0]), PARTS[1][1])
+    pipe.partial_fit(*PARTS[1])
+    for k in (0, 1, -1):
+        np.testing.assert_array_equal(by_hand.predict(X, after=k), pipe.predict(X, after=k))
+    joined = ContinualPipeline(by_hand.steps)
+    np.testing.assert_array_equal(joined.predict(X, after=0), pipe.predict(X, after=0))
+    joined.partial_fit(*PARTS[2])
+    pipe.partial_fit(*PARTS[2])
+    for k in range(3):
+        np.testing.assert_array_equal(joined.predict(X, after=k), pipe.predict(X, after=k))
+    np.testing.assert_array_equal(pipe[:].predict(X), pipe.predict(X))
+
+
+def test_a_refused_fit_leaves_the_past_alone():
+    pipe = pipeline().fit(*PARTS[0])
+    before = pipe.predict(X), pipe.predict(X, after=0)
+    bad = PARTS[1][1].copy()
+    bad[0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        pipe.fit(PARTS[1][0], bad)
+    np.testing.assert_array_equal(pipe.predict(X), before[0])
+    np.testing.assert_array_equal(pipe.predict(X, after=0), before[1])
+
+
 def test_passthrough_and_output_as_data_frames():
     pipe = ContinualPipeline(
         [("nothing", "passthrough"), ("scale", MinMaxScaler()), ("pca", PCA(2)), ("reg", make())],

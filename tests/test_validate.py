@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.metrics import mean_absolute_error
@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_cl import (
     ContinualMLPRegressor,
+    ContinualPipeline,
     DriftSplitter,
     ExperienceKFold,
     continual_validate,
@@ -72,12 +73,28 @@ def test_data_frames_and_labels_of_any_kind():
     frame["site"] = np.where(X[:, 0] > 0.5, "a", "b")
     names = pd.Categorical.from_codes(EXPERIENCE, ["zeta", "beta", "alpha"], ordered=True)
     encode = make_column_transformer((OneHotEncoder(), ["site"]), remainder=StandardScaler())
-    pipe = make_pipeline(encode, ContinualMLPRegressor((8,), max_iter=3, random_state=0))
+    reg = ContinualMLPRegressor((8,), max_iter=3, random_state=0)
+    pipe = ContinualPipeline([("encode", encode), ("reg", reg)])
     result = continual_validate(pipe, frame, pd.Series(Y), experience=names, random_state=0)
     assert result.labels == ["zeta", "beta", "alpha"]
     assert np.isfinite(result["R"]).all()
     times = pd.to_datetime(EXPERIENCE, unit="D", origin="2017-03-24")
     assert len(continual_validate(pipe, frame, Y, experience=times, random_state=0).labels) == 3
+
+
+def test_joint_fits_in_disguise_are_told():
+    """A plain pipeline cannot go on, so it would seem to forget nothing."""
+    reg = ContinualMLPRegressor((8,), max_iter=3, strategy="replay", random_state=0)
+    for plain in (make_pipeline(StandardScaler(), reg), TransformedTargetRegressor(reg)):
+        with pytest.warns(UserWarning, match="no partial_fit.*ContinualPipeline"):
+            continual_validate(plain, X, Y, experience=EXPERIENCE)
+    pipe = ContinualPipeline([("scale", StandardScaler()), ("reg", reg)])
+    alone, inside = (
+        continual_validate(model, X, Y, experience=EXPERIENCE, random_state=0)
+        for model in (reg, pipe)
+    )
+    assert inside["state_bytes"].tolist() == alone["state_bytes"].tolist()
+    assert inside["state_bytes"][-1] > 0
 
 
 def test_folds_are_those_of_the_splitter():

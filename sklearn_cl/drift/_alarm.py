@@ -65,6 +65,10 @@ class PageHinkley:
     56
     """
 
+    _mean: float
+    _sum: float
+    _least: float
+
     def __init__(self, delta: float = 0.005, threshold: float = 5.0) -> None:
         check_number("delta", delta, low=0)
         check_number("threshold", threshold, low=0, open_low=True)

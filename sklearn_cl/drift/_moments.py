@@ -169,7 +169,7 @@ def _checked(X: Any, y: Any) -> tuple[Floats, Floats]:
 
 def _root(z: Floats) -> Floats:
     """Lower triangle whose square is the covariance of the rows."""
-    covariance = np.atleast_2d(np.cov(z.T, bias=True))
+    covariance: Floats = np.atleast_2d(np.cov(z.T, bias=True)).astype(np.float64)
     jitter = 1e-12 * np.diag(np.maximum(np.diag(covariance), 1e-12))
     root: Floats = np.linalg.cholesky(covariance + jitter)
     return root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Self
 
 import numpy as np
@@ -104,7 +105,7 @@ class _MatrixDisplay:
 
     @classmethod
     def _of(cls, R: Floats, labels: Any, scoring: Any) -> Self:
-        name = str(getattr(scoring, "__name__", scoring))
+        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         error = name.startswith("neg_")
         return cls(
             -R if error else R,
@@ -260,6 +261,11 @@ class ScoreMatrixDisplay(_MatrixDisplay):
             cls._of(_mean_matrix(result, scoring), result["labels"], scoring)
             for result in results.values()
         ]
+        if len({np.shape(display.R) for display in displays}) != 1:
+            raise ValueError(
+                "results must be some of one stream; got matrices of shapes "
+                f"{[np.shape(display.R) for display in displays]}."
+            )
         every = np.stack([display.R for display in displays])
         limits = {"vmin": np.nanmin(every), "vmax": np.nanmax(every)}
         if axes is None:
@@ -353,7 +359,7 @@ class ForgettingDisplay(_MatrixDisplay):
         slant = {"rotation": 45, "ha": "right"} if max(map(len, names)) * n > 60 else {}
         self.ax_.set_xticks(range(n), names, fontsize=size, **slant)
         better = "higher" if self.greater_is_better else "lower"
-        if not self.greater_is_better:
+        if not self.greater_is_better and not (R < 0).any():
             # Errors have a zero, against which a change is large or small.
             self.ax_.set_ylim(bottom=0)
         self.ax_.set(xlabel="after learning", ylabel=f"{self.score_name} ({better} is better)")
@@ -455,7 +461,13 @@ class StrategyComparisonDisplay:
             If ``against`` is not known, or a result lacks the score.
         """
         check_option("against", against, ["forgetting", "fit_time", "state_bytes"])
-        R = np.stack([_mean_matrix(result, scoring) for result in results.values()])
+        matrices = {name: _mean_matrix(result, scoring) for name, result in results.items()}
+        # What failed has no score, and no place in the picture.
+        failed = [name for name, R in matrices.items() if np.isnan(R).any()]
+        results = {name: result for name, result in results.items() if name not in failed}
+        if not results:
+            raise ValueError(f"results must have one that did not fail; got {failed!r}.")
+        R = np.stack([matrices[name] for name in results])
         if against == "forgetting":
             other, name = forgetting(R), "forgetting"
         else:
@@ -518,7 +530,7 @@ class StrategyComparisonDisplay:
                 s=55,
                 edgecolor="black",
                 linewidth=0.5,
-                label=str(self.names[k]),
+                label=_short(self.names[k]),
                 zorder=3,
             )
         self.ax_.grid(color="0.92")
@@ -561,7 +573,8 @@ def _axes(ax: Any) -> tuple[Any, Any]:
 
 def _common_format(R: Floats) -> str:
     """As many decimals for all as give the largest three digits."""
-    largest = float(np.nanmax(np.abs(R)))
+    known = np.abs(R[np.isfinite(R)])
+    largest = float(known.max()) if known.size else 0.0
     if largest >= 1e4 or 0 < largest < 1e-3:
         return ".1e"
     return f".{max(0, 2 - int(np.floor(np.log10(largest))) if largest else 0)}f"
@@ -569,5 +582,11 @@ def _common_format(R: Floats) -> str:
 
 def _short(label: Any) -> str:
     """A label as it fits below a column."""
-    text = str(label)
-    return text if len(text) <= 16 else text[:15] + "…"
+    if isinstance(label, np.datetime64 | datetime):
+        when: Any = np.datetime64(label)
+        text = str(when.astype("datetime64[m]")).replace("T", " ").removesuffix(" 00:00")
+    else:
+        text = str(label)
+    # The ends tell labels apart; matplotlib leaves those that begin with _ out of legends.
+    text = text if len(text) <= 16 else "…" + text[-15:]
+    return f" {text}" if text.startswith("_") else text

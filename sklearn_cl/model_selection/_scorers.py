@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_cl._checks import check_option
 from sklearn_cl._experiences import split_experiences, take
@@ -291,12 +292,13 @@ def score_matrix(
     >>> R.shape
     (3, 3)
     """
+    check_is_fitted(estimator)
     X, y, experience = indexable(X, y, experience)
     parts = split_experiences(experience, len(y))
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
     n = n_learnt(estimator)
-    if n is None:
+    if n is None or not _answers_after(estimator, take(X, slice(1))):
         raise ValueError(
             "estimator must answer predict(X, after=i), as those of sklearn_cl do; got "
             f"{type(estimator).__name__}. For others, continual_validate learns and scores in turn."
@@ -316,6 +318,15 @@ def score_matrix(
     scorer = get_scorer(scoring)
     R = [[scorer(_Then(estimator, i), *piece) for piece in pieces] for i in range(n)]
     return np.array(R, dtype=np.float64), [label for label, _ in parts]
+
+
+def _answers_after(estimator: Any, X: Any) -> bool:
+    """Whether the estimator passes ``after`` on to the one inside it that knows it."""
+    try:
+        estimator.predict(X, after=-1)
+    except TypeError:
+        return False
+    return True
 
 
 def n_learnt(estimator: Any) -> int | None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import get_scorer
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
@@ -38,8 +38,9 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         A regressor with ``partial_fit``; `ContinualPipeline` has it.
     param_grid : dict or list of dict
         Candidates, as in `sklearn.model_selection.GridSearchCV`.
-    scoring : str or callable, default="neg_mean_absolute_error"
-        A name or a scorer of scikit-learn; greater is better.
+    scoring : str, callable or None, default="neg_mean_absolute_error"
+        A name or a scorer of scikit-learn; greater is better. None takes the estimator's own
+        ``score``.
     stability : float or None, default=None
         Weight of all past experiences together in the choice, from 0, the newest only, to 1,
         the past only. None weighs every experience alike, which is the final score of the
@@ -181,16 +182,18 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         X, y = indexable(X, y)
         first = not hasattr(self, "candidates_")
         params = list(ParameterGrid(self.param_grid)) if first else self.cv_results_["params"]
+        if not params:
+            raise ValueError(f"param_grid must have a candidate; got {self.param_grid!r}.")
         candidates = [self._candidate(p) for p in params] if first else self.candidates_
         chance = check_random_state(self.random_state) if first else copy.deepcopy(self._chance)
         order = chance.permutation(len(y))
-        n_aside = round(self.test_size * len(y))
+        n_aside = min(len(y) - 1, max(1, round(self.test_size * len(y))))
         aside, kept = order[:n_aside], np.sort(order[n_aside:])
         held: Held = [] if first else list(self._held)
         held.append((take(X, aside), take(y, aside)))
         room = max(1, self.n_held // len(held))
         held = [(take(a, slice(room)), take(b, slice(room))) for a, b in held]
-        scorer = get_scorer(self.scoring)
+        scorer = check_scoring(self.estimator, scoring=self.scoring)
         found = joblib.Parallel(n_jobs=self.n_jobs)(
             joblib.delayed(_learn)(model, take(X, kept), take(y, kept), held, scorer)
             for model in candidates
@@ -231,6 +234,13 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """Columns of X."""
         check_is_fitted(self)
         return int(self.best_estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of the columns of X, if it had any."""
+        check_is_fitted(self)
+        names: npt.NDArray[Any] = self.best_estimator_.feature_names_in_
+        return names
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")
@@ -280,9 +290,11 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         if self.stability is not None and scores.shape[1] > 1:
             # An experience of one row has no row aside.
             now = np.where(np.isnan(present), past, present)
-            total = self.stability * past + (1 - self.stability) * now
+            then = np.where(np.isnan(past), present, past)
+            total = self.stability * then + (1 - self.stability) * now
         failed = np.array([failure is not None for *_, failure in found])
-        worth = np.where(failed, -np.inf, np.nan_to_num(total, nan=0.0))
+        # A score that is no number is the worst, and a failure is worse.
+        worth = np.where(failed, -np.inf, np.nan_to_num(total, nan=np.finfo(float).min))
         times = [seconds for _, _, seconds, _ in found]
         before = getattr(self, "cv_results_", {}).get("fit_time", np.zeros(len(found)))
         return {
@@ -308,12 +320,13 @@ def _learn(
     model = copy.deepcopy(model)
     try:
         model.partial_fit(X, y)
+        seconds = time.perf_counter() - begun
+        for j, (a, b) in enumerate(held):
+            if len(b):
+                scores[j] = scorer(model, a, b)
     except Exception as error:
-        return None, scores, time.perf_counter() - begun, f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - begun
-    for j, (a, b) in enumerate(held):
-        if len(b):
-            scores[j] = scorer(model, a, b)
+        told = f"{type(error).__name__}: {error}"
+        return None, np.full(len(held), np.nan), time.perf_counter() - begun, told
     return model, scores, seconds, failure
 
 

@@ -40,7 +40,7 @@ class DriftSplitter(BaseCrossValidator):
 
     Where experiences begin is told by labels, which win over everything else, or by one of
     ``n_experiences``, ``experience_size``, ``period`` and ``boundaries``; without any of them,
-    ``n_splits`` cuts ``n_splits + 1`` experiences of equal size. Rows must be in the order of
+    ``n_splits`` cuts as many experiences of equal size as it needs. Rows must be in the order of
     time.
 
     Parameters
@@ -76,8 +76,9 @@ class DriftSplitter(BaseCrossValidator):
 
     Notes
     -----
-    What an object with ``fit_predict`` has found is remembered for as long as the same X lives,
-    so that ``get_n_splits`` and ``split`` need not look twice. `freeze` makes it last.
+    What an object with ``fit_predict`` has found is remembered for as long as the same X and y
+    live (do not change them in place), so that ``get_n_splits`` and ``split`` need not look
+    twice. `freeze` makes it last.
 
     Examples
     --------
@@ -245,18 +246,19 @@ class DriftSplitter(BaseCrossValidator):
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if groups is not None:
             return labelled_starts(groups, n_rows), n_rows
+        # Whatever cuts the stream, the past must come first.
+        times = find_times(X, self.time_column)
         if self.n_experiences is not None or self.experience_size is not None:
             return self._equal(n_rows), n_rows
         detector = self._detector()
         if detector is not None:
             return self._detected(detector, X, y, n_rows), n_rows
         if self.boundaries is not None:
-            times = None if self.time_column is None else find_times(X, self.time_column)
-            if times is None and not _are_rows(self.boundaries):
-                times = find_times(X, None)
+            if self.time_column is None and _are_rows(self.boundaries):
+                times = None
             return given_starts(self.boundaries, n_rows, times), n_rows
         if self.period is not None:
-            return periodic_starts(self.period, find_times(X, self.time_column)), n_rows
+            return periodic_starts(self.period, times), n_rows
         if self.n_splits is None:
             raise ValueError(
                 f"DriftSplitter must be told where experiences begin. {_HOW}; or give "
@@ -268,7 +270,7 @@ class DriftSplitter(BaseCrossValidator):
         count, size = self.n_experiences, self.experience_size
         if size is None and count is None:
             assert self.n_splits is not None
-            count = self.n_splits + 1
+            count = self.n_splits + 1 + self.gap
         if size is None:
             assert count is not None
             size = n_rows // count
@@ -291,13 +293,16 @@ class DriftSplitter(BaseCrossValidator):
         return self.boundaries if hasattr(self.boundaries, "fit_predict") else None
 
     def _detected(self, detector: Any, X: Any, y: Any, n_rows: int) -> Starts:
-        found: tuple[Any, Starts] | None = getattr(self, "_found", None)
-        if found is not None and found[0]() is X:
-            return found[1]
+        asked = [X, *([] if y is None else [y])]
+        found: tuple[list[Any], Any, Starts] | None = getattr(self, "_found", None)
+        if found is not None and found[1] is self.boundaries:
+            seen = [one() for one in found[0]]
+            if len(seen) == len(asked) and all(a is b for a, b in zip(seen, asked, strict=True)):
+                return found[2]
         starts = detected_starts(detector, X, y, n_rows)
         # A list has no weak reference: another one may come to its place in memory.
         with contextlib.suppress(TypeError):
-            self._found = (weakref.ref(X), starts)
+            self._found = ([weakref.ref(one) for one in asked], self.boundaries, starts)
         return starts
 
 
@@ -452,4 +457,4 @@ def experience_labels(
 
 
 def _are_rows(boundaries: Any) -> bool:
-    return np.asarray(list(boundaries)).dtype.kind in "iu"
+    return np.iterable(boundaries) and np.asarray(list(boundaries)).dtype.kind in "iu"

@@ -40,6 +40,11 @@ def equal_starts(n_rows: int, size: int, n_experiences: int | None = None) -> St
 
 def given_starts(boundaries: Iterable[Any], n_rows: int, times: Any) -> Starts:
     """Experiences that begin at these rows, or at these times if there are times."""
+    if not np.iterable(boundaries) or isinstance(boundaries, str):
+        raise ValueError(
+            "boundaries must be a list of rows or times, 'auto', or an object with fit_predict; "
+            f"got {boundaries!r}."
+        )
     values = list(boundaries)
     if times is None:
         starts = np.asarray(values)
@@ -85,6 +90,8 @@ def periodic_starts(period: Any, times: Any) -> Starts:
         raise ValueError(
             "period needs times: name their column, or level of the index, in time_column."
         )
+    if isinstance(period, np.timedelta64):
+        period = pd.Timedelta(period)
     if isinstance(period, int | float | np.number) and not isinstance(period, bool):
         check_number("period", period, low=0, open_low=True)
         if not pd.api.types.is_numeric_dtype(times.dtype):
@@ -92,7 +99,8 @@ def periodic_starts(period: Any, times: Any) -> Starts:
                 "period must be a pandas offset such as '7D' where time_column holds dates; "
                 f"got {period!r}."
             )
-        codes = np.floor((times - times[0]) / period)
+        # As many digits as a float has, since 0.3 is not 3 times 0.1.
+        codes = np.floor((times - times[0]) / float(period) + 1e-9)
     else:
         try:
             rows = pd.Series(np.arange(len(times)), index=times)
@@ -124,7 +132,9 @@ def find_times(X: Any, time_column: Any) -> Any:
     """
     frame = hasattr(X, "iloc")
     if time_column is None:
-        if not frame or not hasattr(X.index, "tz"):
+        if not frame or (X.index.dtype.kind not in "Mm" and not hasattr(X.index, "to_timestamp")):
+            return None
+        if not hasattr(X.index, "freq"):
             return None
         values, name = X.index, "the index"
     elif not frame:
@@ -155,7 +165,13 @@ def find_times(X: Any, time_column: Any) -> Any:
 def _as_times(values: Any, name: str) -> Any:
     import pandas as pd
 
-    index = pd.Index(values)
+    index = pd.Index(values).infer_objects()
+    if isinstance(index, pd.PeriodIndex):
+        index = index.to_timestamp()
+    if isinstance(index, pd.TimedeltaIndex):
+        index = pd.Index(index.total_seconds())
+    if pd.api.types.is_numeric_dtype(index.dtype) and index.dtype != bool and not index.hasnans:
+        return index.astype(np.float64)
     if index.dtype.kind in "OUS" or isinstance(index.dtype, pd.StringDtype):
         try:
             index = pd.DatetimeIndex(pd.to_datetime(index))
@@ -189,7 +205,7 @@ def _like(values: list[Any], times: Any) -> Any:
     import pandas as pd
 
     if not hasattr(times, "tz"):
-        return np.asarray(values, dtype=times.dtype)
+        return np.asarray(values, dtype=np.float64)
     wanted = pd.DatetimeIndex(pd.to_datetime(values))
     if (wanted.tz is None) != (times.tz is None):
         have = "no time zone" if times.tz is None else f"the time zone {times.tz}"

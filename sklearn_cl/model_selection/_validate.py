@@ -128,6 +128,7 @@ def continual_validate(
     one = scoring is None or isinstance(scoring, str) or callable(scoring)
     names = None if one else list(scoring)
     scorer = check_scoring(estimator, scoring=scoring)
+    _warn_if_joint(estimator)
     if error_score != "raise":
         check_number("error_score", error_score, low=-float("inf"), also=[np.nan])
     folds = (
@@ -224,7 +225,7 @@ def _run_fold(
             failure = f"experience number {i}: {type(error).__name__}: {error}"
             break
         score_time[i] = time.perf_counter() - begun - fit_time[i]
-        strategy = getattr(model, "strategy_", None)
+        strategy = getattr(_inner(model), "strategy_", None)
         state_bytes[i] = getattr(strategy, "n_bytes", 0)
     return {
         **{f"R_{name}" if names else "R": matrix for name, matrix in R.items()},
@@ -234,6 +235,26 @@ def _run_fold(
         "estimator": model,
         "failure": failure,
     }
+
+
+def _inner(model: Any) -> Any:
+    """The regressor inside pipelines, searches and transformed targets."""
+    for name in ("best_estimator_", "regressor_", "regressor"):
+        if hasattr(model, name):
+            return _inner(getattr(model, name))
+    return _inner(model.steps[-1][1]) if hasattr(model, "steps") else model
+
+
+def _warn_if_joint(estimator: Any) -> None:
+    inner = _inner(estimator)
+    if not hasattr(estimator, "partial_fit") and hasattr(inner, "partial_fit"):
+        warnings.warn(
+            f"{type(estimator).__name__} has no partial_fit, so it is fitted anew on all rows up "
+            f"to each experience, although the {type(inner).__name__} inside could go on. To see "
+            "what that forgets, put it into a ContinualPipeline.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _warn(failures: list[str | None]) -> None:

@@ -13,6 +13,7 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import mean_absolute_error
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -164,6 +165,12 @@ def test_multi_metric_with_ordinary_scorers():
         (make().fit(X, Y), slice(None), "at least two experiences; got one"),
         (LinearRegression().fit(X, Y), slice(None), r"predict\(X, after=i\).*continual_validate"),
         (make().fit(X, Y, experience=LABELS), LABELS < 2, "each of the 3 experiences.*got 2"),
+        (
+            MultiOutputRegressor(make()).fit(X, np.c_[Y, Y]),
+            slice(None),
+            r"predict\(X, after=i\).*MultiOutputRegressor",
+        ),
+        (make(), slice(None), "not fitted"),
         (
             make(max_snapshots=2).fit(X, Y, experience=LABELS),
             slice(None),

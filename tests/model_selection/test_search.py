@@ -115,7 +115,7 @@ def test_serves_pipelines_and_other_estimators():
     frame = pd.DataFrame(X).add_prefix("x")
     model = search(pipe, {"reg__strategy": ["naive", "replay"], "scale__with_mean": [True]})
     model.fit(frame, pd.Series(Y), experience=LABELS)
-    assert model.best_estimator_.feature_names_in_.tolist() == list(frame.columns)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
     sgd = search(SGDRegressor(random_state=0), {"alpha": [1e-4, 1e-3]}, scoring="r2")
     assert sgd.fit(X, Y, experience=LABELS).best_score_ < 1
     # One row is learnt, and scored on the past.
@@ -146,6 +146,7 @@ def test_candidates_that_fail_are_out():
         (search(test_size=1.0), "test_size must be"),
         (search(n_held=0), "n_held must be"),
         (search(grid={"beta": [1]}), "beta"),
+        (search(grid=[]), "param_grid must have a candidate"),
         (search(scoring="mae"), "mae"),
     ],
 )
@@ -153,6 +154,34 @@ def test_bad_parameters_are_named(model, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         model.fit(X, Y)
     assert not hasattr(model, "best_estimator_")
+
+
+@pytest.mark.parametrize("stability", [None, 0.0, 0.5, 1.0])
+def test_an_experience_without_rows_aside_does_not_count(stability):
+    model = search(stability=stability).partial_fit(X[:1], Y[:1]).partial_fit(*PARTS[1])
+    known = model.cv_results_["present_test_score"]
+    np.testing.assert_allclose(model.cv_results_["mean_test_score"], known)
+    assert model.best_index_ == np.argmax(known)
+    assert search(test_size=0.6).partial_fit(X[:1], Y[:1]).n_experiences_ == 1
+
+
+def score_or_nan(estimator, X, y):
+    return np.nan if estimator.alpha == 10 else -1.0
+
+
+def predict_or_fail(estimator, X, y):
+    if estimator.alpha == 10:
+        raise RuntimeError("cannot score")
+    return -1.0
+
+
+def test_what_has_no_score_is_not_chosen():
+    grid = {"alpha": [10.0, 1e-4]}
+    assert search(grid=grid, scoring=score_or_nan).fit(X, Y).best_params_ == {"alpha": 1e-4}
+    with pytest.warns(FitFailedWarning, match="cannot score"):
+        found = search(grid=grid, scoring=predict_or_fail).fit(X, Y)
+    assert found.best_params_ == {"alpha": 1e-4}
+    assert search(scoring=None).fit(X, Y).best_score_ < 1
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

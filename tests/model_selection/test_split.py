@@ -118,8 +118,72 @@ def test_an_object_that_finds_them():
     assert pickle.loads(pickle.dumps(copy.copy(DriftSplitter(2)))).n_splits == 2
 
 
+def test_what_was_found_belongs_to_the_question():
+    class Halves:
+        def __init__(self, at):
+            self.at = at
+
+        def fit_predict(self, X, y=None):
+            return np.arange(len(X)) // self.at
+
+    X = np.zeros((30, 2))
+    splitter = DriftSplitter(boundaries=Halves(10))
+    assert splitter.get_n_splits(X) == 2
+    splitter.boundaries = Halves(5)
+    assert splitter.get_n_splits(X) == 5
+
+    class ByTarget:
+        def fit_predict(self, X, y):
+            return y
+
+    splitter = DriftSplitter(boundaries=ByTarget())
+    y, other = np.repeat([0, 1], 15), np.repeat([0, 1, 2], 10)
+    assert [splitter.get_n_splits(X, target) for target in (y, other, y)] == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "params", [{"n_experiences": 3}, {"n_splits": 2}, {"experience_size": 10}, {"boundaries": [9]}]
+)
+def test_unsorted_times_are_refused_however_the_stream_is_cut(params):
+    order = np.random.default_rng(0).permutation(30)
+    table = pd.DataFrame({"x": 0.0, "t": order.astype(float)})
+    dated = pd.DataFrame({"x": np.zeros(30)}, index=pd.date_range("2024", periods=30)[order])
+    for X, column in [(table, "t"), (dated, None)]:
+        for rows, fails in [(X, True), (X.iloc[np.argsort(order)], False)]:
+            splitter = DriftSplitter(**{"time_column": column, **params})
+            if fails and "boundaries" not in params:
+                with pytest.raises(ValueError, match="sorted by time"):
+                    list(splitter.split(rows))
+            elif not fails and "boundaries" not in params:
+                assert list(splitter.split(rows))
+    if "boundaries" in params:
+        with pytest.raises(ValueError, match="sorted by time"):
+            list(DriftSplitter(**params).split(dated))
+
+
+def test_times_of_every_kind():
+    tenths = pd.DataFrame({"t": np.arange(10) / 10})
+    assert experience_labels(tenths, period=0.1, time_column="t").tolist() == list(range(10))
+    small = pd.DataFrame({"t": np.arange(-100, 100, 10, dtype=np.int8)})
+    assert experience_labels(small, period=50, time_column="t").max() == 3
+    whole = pd.DataFrame({"t": np.arange(30)})
+    for table in (whole, whole.astype("Int64"), whole.astype(object)):
+        found = experience_labels(table, boundaries=[10.5], time_column="t")
+        assert (found == 0).sum() == 11
+    days = pd.date_range("2024", periods=30)
+    expected = np.repeat([0, 1, 2], 10).tolist()
+    for period in ("10D", np.timedelta64(10, "D"), pd.Timedelta(days=10)):
+        dated = pd.DataFrame({"x": np.zeros(30)}, index=days)
+        assert experience_labels(dated, period=period).tolist() == expected
+    periods = pd.DataFrame({"x": np.zeros(30)}, index=days.to_period("D"))
+    assert experience_labels(periods, period="10D").tolist() == expected
+    spans = pd.DataFrame({"x": np.zeros(30)}, index=days - days[0])
+    assert experience_labels(spans, period=10 * 86400).tolist() == expected
+
+
 def test_number_of_folds_without_data():
     assert DriftSplitter(3).get_n_splits() == 3
+    assert len(list(DriftSplitter(3, gap=1).split(np.zeros((24, 1))))) == 3
     assert DriftSplitter(n_experiences=6, gap=1).get_n_splits() == 4
     assert DriftSplitter(boundaries=[3, 6]).get_n_splits() == 2
     with pytest.raises(ValueError, match="freeze"):
@@ -165,6 +229,10 @@ MIXED = FRAME.assign(t=["2024-01-01T00:00:00+01:00", "2024-01-02T00:00:00+02:00"
         ({"boundaries": [0]}, FRAME, None, "must ascend and lie between"),
         ({"boundaries": [6]}, FRAME, None, "between the first and the last of the 6 rows"),
         ({"boundaries": [2.5]}, FRAME, None, "numbers of rows"),
+        ({"boundaries": 3}, FRAME, None, "a list of rows or times.*got 3"),
+        ({"boundaries": [True]}, FRAME, None, "numbers of rows"),
+        ({}, FRAME, pd.array(["a", "a", pd.NA, "b", "b", "b"]), "missing values"),
+        ({}, FRAME, [1, 1, 2, 2, "3", "3"], "mix of texts"),
         (
             {"boundaries": [pd.Timestamp("2024-01-03", tz="UTC")], "time_column": "t"},
             FRAME,
