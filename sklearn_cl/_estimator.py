@@ -70,6 +70,15 @@ class ExperienceRecord(NamedTuple):
     state_bytes: int
 
 
+class OpenExperience(NamedTuple):
+    """Rows of an experience that has not ended, and how things stood when it began."""
+
+    X: Any
+    y: npt.NDArray[np.float64]
+    weight: npt.NDArray[np.float64]
+    start: tuple[Strategy, Snapshot, tuple[torch.Tensor, torch.Tensor]] | None
+
+
 class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     """Everything that the estimators share; a subclass says which module to train."""
 
@@ -99,7 +108,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
     epsilon: float
     standardize: bool | str
     alarm: Any
-    _open: tuple[Any, Any, Any, Strategy] | None
+    _open: OpenExperience | None
     max_snapshots: int | None
     dtype: str
     device: str
@@ -166,8 +175,9 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
 
         With ``experience="auto"`` nobody needs to know where experiences begin: the calls are
         pieces of a stream, and a new experience begins when the alarm is raised on a piece, or
-        after 5 000 rows. Until then each call learns the rows of the open experience so far, which
-        are kept, and takes the place of the call before.
+        after 5 000 rows. Until then the rows of the open experience are kept, and each call learns
+        all of them as one experience, in the place of the call before: the model is the one that
+        labels with the same boundaries would have made.
 
         Parameters
         ----------
@@ -494,21 +504,27 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy, *, ends: bool
     ) -> None:
         """Learn the open experience anew with some more rows, or begin another one."""
-        before = self._open
-        n_open = 0 if before is None else before[0].shape[0]
-        if before is None or ends or n_open + X.shape[0] > _OPEN_ROWS:
-            base = self.strategy_
+        before, n_new = self._open, X.shape[0]
+        if before is None or ends or before.X.shape[0] + n_new > _OPEN_ROWS:
+            started = self.n_experiences_ > 0
+            start = (self.strategy_, self.net_.snapshot(), self.net_.chance()) if started else None
         else:
-            X = (vstack if issparse(X) else np.vstack)([before[0], X])
-            y, weight = np.vstack([before[1], y]), np.append(before[2], weight)
-            base = before[3]
-            # What the last call left behind is that of a part of this experience.
-            self.n_experiences_ -= 1
-            self.experiences_ = self.experiences_[:-1]
-            self._snapshots = self._snapshots[:-1]
-            self.strategy_ = base
+            X = (vstack if issparse(X) else np.vstack)([before.X, X])
+            y, weight = np.vstack([before.y, y]), np.append(before.weight, weight)
+            start = before.start
+            if start is None:
+                alarm = self._alarm
+                self._start(X, y, weight, fresh)
+                self._alarm = alarm
+            else:
+                self.strategy_ = start[0]
+                self.net_.restore(start[1])
+                self.net_.set_chance(start[2])
+                self.n_experiences_ -= 1
+                self.experiences_ = self.experiences_[:-1]
+                self._snapshots = self._snapshots[:-1]
         self._learn(self.n_experiences_, X, y, weight, plan, fresh)
-        self._open = (X, y, weight, base)
+        self._open = OpenExperience(X, y, weight, start)
 
     def _watch(self, X: Any, y: Any, *, always: bool) -> bool:
         """Let the alarm see the errors on rows that have not been learnt."""

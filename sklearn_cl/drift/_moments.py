@@ -171,5 +171,5 @@ def _root(z: Floats) -> Floats:
     """Lower triangle whose square is the covariance of the rows."""
     covariance: Floats = np.atleast_2d(np.cov(z.T, bias=True)).astype(np.float64)
     jitter = 1e-12 * np.diag(np.maximum(np.diag(covariance), 1e-12))
-    root: Floats = np.linalg.cholesky(covariance + jitter)
+    root: Floats = np.asarray(np.linalg.cholesky(covariance + jitter), dtype=np.float64)
     return root
