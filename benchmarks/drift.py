@@ -18,12 +18,25 @@ that no other has taken. Printed: F1 by kind, number of rows and noise, false bo
 stream, and seconds.
 
 Then the real streams: both dated upgrades of tokio_cori, and tokio_mira, where nothing changed.
+
+Carried rows: 3 000 rows before a drift that scales and shifts the answer, while the inputs move
+too, and 30, 100 or 300 after it. Printed is the mean absolute error on the new regime of the old
+model, a fresh one, the old one trained on the new rows, and a fresh one on the new rows together
+with the old ones: as they are, and carried by each kind of `MomentMatching`.
+
+Pieces: tokio_cori in pieces of 100 rows without labels, ``partial_fit(experience="auto")``,
+against the run with labels; the mean absolute error of log throughput on held-out rows of all
+three experiences.
+
+Alarms: of `DriftAlarm` on errors that do not change, and on errors that grow 2.5-fold.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +45,11 @@ import numpy as np
 import pandas as pd
 import torch
 from _report import machine, parser, save
+from _streams import load
 from threadpoolctl import threadpool_limits
 
-from sklearn_cl.drift import detect_experiences
+from sklearn_cl import ContinualMLPRegressor
+from sklearn_cl.drift import DriftAlarm, MomentMatching, detect_experiences
 
 KINDS = ["concept", "scale", "gradual", "covariate", "none"]
 SIGNALS = ["performance", "data"]
@@ -156,6 +171,86 @@ def real(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def carried(seed: int, n: int) -> dict[str, float]:
+    """Errors after a drift of the answer and a move of the inputs."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    chance = np.random.default_rng([seed, n])
+    scale, offset = chance.uniform(0.5, 2.5), chance.normal()
+    move = np.array([0.6, 0.0, 0.3, 0.0, 0.0, 0.0])
+
+    def draw(rows: int, new: bool) -> tuple[np.ndarray, np.ndarray]:
+        X = chance.normal(size=(rows, 6)) + new * move
+        y = surface(X, np.ones((1, 4)), np.zeros(rows)) + 0.1 * chance.normal(size=rows)
+        return X, scale * y + offset if new else y
+
+    (X_old, y_old), (X_new, y_new), (X, y) = draw(3000, False), draw(n, True), draw(2000, True)
+
+    def make(epochs: int = 60) -> ContinualMLPRegressor:
+        return ContinualMLPRegressor(
+            strategy="naive", batch_size=32, max_iter=epochs, random_state=seed
+        )
+
+    def error(model: Any) -> float:
+        return float(np.abs(model.predict(X) - y).mean())
+
+    old = make().fit(X_old, y_old)
+    found = {"old model": error(old), "fresh on new": error(make(400).fit(X_new, y_new))}
+    found["old model, trained on new"] = error(copy.deepcopy(old).partial_fit(X_new, y_new))
+    found["together"] = error(make().fit(np.vstack([X_old, X_new]), np.append(y_old, y_new)))
+    for kind in ("marginal", "joint", "anchored"):
+        match = MomentMatching(kind, old).fit(X_new, y_new, X_old, y_old)
+        X_then, y_then = match.carry(X_old, y_old)
+        found[kind] = error(make().fit(np.vstack([X_then, X_new]), np.append(y_then, y_new)))
+    return {"new rows": n, **found}
+
+
+def pieces(folder: Path, strategy: str, seed: int) -> dict[str, Any]:
+    """tokio_cori with labels, and in pieces without."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    X, y, label = load("tokio_cori", folder, None, seed)
+    held = np.random.default_rng(seed).random(len(y)) < 0.3
+    rows = np.flatnonzero(~held)
+
+    def make() -> ContinualMLPRegressor:
+        return ContinualMLPRegressor(
+            strategy=strategy, batch_size=32, max_iter=30, random_state=seed
+        )
+
+    def error(model: Any) -> float:
+        wrong = np.abs(model.predict(X) - y)
+        return float(np.mean([wrong[held & (label == k)].mean() for k in range(3)]))
+
+    told = error(make().fit(X[rows], y[rows], experience=label[rows]))
+    reg, each = make(), make()
+    for start in range(0, len(rows), 100):
+        piece = rows[start : start + 100]
+        reg.partial_fit(X[piece], y[piece], experience="auto")
+        each.partial_fit(X[piece], y[piece])
+    return {
+        "strategy": strategy,
+        "labels": told,
+        "auto": error(reg),
+        "each piece an experience": error(each),
+        "experiences": reg.n_experiences_,
+    }
+
+
+def alarms(noise: str, seed: int) -> dict[str, Any]:
+    """False alarms in 5 000 rows, and rows until a true one."""
+    chance = np.random.default_rng(seed)
+    X, error = chance.normal(size=(5000, 4)), chance.normal(size=5000)
+    if noise == "heavy":
+        error = chance.standard_t(3, size=5000)
+    elif noise == "memory":
+        error = remember(error, 0.7)
+    false = len(DriftAlarm().update(X, error))
+    error[3000:] *= 2.5
+    rows = [alarm.row - 3000 for alarm in DriftAlarm().update(X, error) if alarm.row >= 3000]
+    return {"noise": noise, "false": false, "delay": min(rows, default=np.inf)}
+
+
 def main() -> None:
     """Print the tables and write the figures."""
     options_of = parser(__doc__, "drift")
@@ -213,12 +308,42 @@ def main() -> None:
         Path(os.environ.get("SKLEARN_CL_SHARED", Path(__file__).parents[2] / "shared")) / "data"
     )
     logs = real(folder) if folder.is_dir() else {}
+    parallel = joblib.Parallel(options.jobs)
+    jobs = [joblib.delayed(carried)(seed, n) for n in (30, 100, 300) for seed in range(3)]
+    moved = pd.DataFrame(parallel(jobs)).groupby("new rows").mean()
+    print("\ncarried rows: error on the new regime")
+    print(moved.T.to_string(float_format="{:.2f}".format))
+    rung = pd.DataFrame([alarms(noise, seed) for noise in NOISES for seed in range(40)])
+    rung = rung.groupby("noise", sort=False).agg({"false": "mean", "delay": "median"})
+    print("\nalarms: false ones in 5 000 rows, and rows until a true one")
+    print(rung.to_string(float_format="{:.2f}".format))
+    cut = pd.DataFrame()
+    if folder.is_dir():
+        jobs = [
+            joblib.delayed(pieces)(folder, strategy, seed)
+            for strategy in ("replay", "pseudo", "ewc")
+            for seed in range(3)
+        ]
+        cut = pd.DataFrame(parallel(jobs)).groupby("strategy", sort=False).mean()
+        cut["auto / labels"] = cut["auto"] / cut["labels"]
+        print("\ntokio_cori in pieces")
+        print(cut.to_string(float_format="{:.3f}".format))
     print()
     for what, value in bars.items():
         print(f"{what:60}{value:8.2f}")
     for name, figures in logs.items():
         print(name, figures)
-    save(options.json, {"machine": about, "bars": bars, "logs": logs})
+    save(
+        options.json,
+        {
+            "machine": about,
+            "bars": bars,
+            "logs": logs,
+            "carried": {str(n): dict(row) for n, row in moved.iterrows()},
+            "alarms": rung.to_dict("index"),
+            "pieces": cut.to_dict("index"),
+        },
+    )
 
 
 if __name__ == "__main__":

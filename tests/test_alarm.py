@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import t
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from torch import nn
@@ -17,7 +19,7 @@ from sklearn_cl._dense import DenseEngine
 from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
 from sklearn_cl.datasets import make_drift_stream
-from sklearn_cl.drift import DriftAlarm, MomentMatching, PageHinkley
+from sklearn_cl.drift import BayesianChangePoint, DriftAlarm, MomentMatching, PageHinkley
 from sklearn_cl.strategies import EWC, Replay, available, chain
 
 
@@ -43,6 +45,48 @@ def test_page_hinkley_of_a_step():
         m.append((m[-1] if m else 0) + x - values[: k + 1].mean() - 0.1)
         assert test._sum == pytest.approx(m[-1])
         assert test._least == pytest.approx(min(0, *m) if m else 0)
+
+
+def test_run_lengths_are_those_of_all_histories():
+    """The sum over every way in which a short sequence can have been cut."""
+    hazard, values = 0.2, np.array([0.3, -0.5, 2.0, 2.5, 1.8])
+
+    def evidence(part):
+        mean, weight, shape, scale = 0.0, 0.1, 1.0, 1.0
+        total = 0.0
+        for x in part:
+            total += t.logpdf(x, 2 * shape, mean, np.sqrt(scale * (weight + 1) / (shape * weight)))
+            scale += weight * (x - mean) ** 2 / (2 * (weight + 1))
+            mean, weight, shape = (weight * mean + x) / (weight + 1), weight + 1, shape + 0.5
+        return total
+
+    n = len(values)
+    run = np.zeros(n + 1)
+    for cuts in itertools.product([False, True], repeat=n):
+        # A cut at k ends a segment with value k.
+        edges = [0, *(k + 1 for k in range(n) if cuts[k])]
+        parts = [values[a:b] for a, b in itertools.pairwise([*edges, n])]
+        changes = sum(cuts)
+        prior = hazard**changes * (1 - hazard) ** (n - changes)
+        run[n - edges[-1]] += prior * np.exp(sum(map(evidence, parts)))
+    test = BayesianChangePoint(hazard)
+    for x in values:
+        test.update(x)
+    np.testing.assert_allclose(np.exp(test.log_run_), run / run.sum(), rtol=1e-9)
+
+
+def test_bayesian_alarm():
+    chance = np.random.default_rng(0)
+    values = chance.normal(size=1500)
+    test = BayesianChangePoint(max_run=300)
+    assert not any(test.update(x).drift_detected for x in values)
+    assert len(test.log_run_) == 300
+    alarms = [k for k in range(100) if test.update(chance.normal(3)).drift_detected]
+    assert len(alarms) == 1
+    assert alarms[0] < 15
+    X, error = errors("normal", 3)
+    error[3000:] *= 4
+    assert any(3000 <= a.row < 3100 for a in DriftAlarm(BayesianChangePoint()).update(X, error))
 
 
 @pytest.mark.parametrize("kind", ["normal", "heavy", "memory"])

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
+from scipy.stats import t
 
 from sklearn_cl._checks import check_number
 
@@ -107,6 +109,104 @@ class PageHinkley:
         self._mean = self._sum = self._least = 0.0
         self.n_since_least = 0
         self.drift_detected = False
+
+
+class BayesianChangePoint:
+    r"""Bayesian online change-point detection of a mean and a variance.
+
+    It keeps the distribution of the time since the last change, given values that are normal
+    with a mean and a variance that a change draws anew (from a normal-inverse-gamma law), and
+    raises an alarm when a recent change has become almost certain.
+
+    Parameters
+    ----------
+    hazard : float, default=1/1000
+        Probability of a change at each value, above 0 and below 1.
+    n_after : int, default=20
+        A change counts as recent within so many values, at least 1.
+    threshold : float, default=0.95
+        How certain, above 0 and below 1.
+    max_run : int, default=1000
+        Run lengths to keep; longer ones share the last.
+
+    References
+    ----------
+    R. P. Adams, D. J. C. MacKay, "Bayesian online changepoint detection", 2007,
+    arXiv:0710.3742.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_cl.drift import BayesianChangePoint
+    >>> values = np.random.default_rng(0).normal(size=200) + 4 * (np.arange(200) >= 100)
+    >>> test = BayesianChangePoint()
+    >>> 100 <= [k for k, x in enumerate(values) if test.update(x).drift_detected][0] <= 110
+    True
+    """
+
+    def __init__(
+        self,
+        hazard: float = 1e-3,
+        n_after: int = 20,
+        threshold: float = 0.95,
+        max_run: int = 1000,
+    ) -> None:
+        check_number("threshold", threshold, low=0, high=1, open_low=True, open_high=True)
+        check_number("hazard", hazard, low=0, high=1, open_low=True, open_high=True)
+        check_number("n_after", n_after, low=1, integer=True)
+        check_number("max_run", max_run, low=2, integer=True)
+        self.hazard = hazard
+        self.n_after = n_after
+        self.threshold = threshold
+        self.max_run = max_run
+        self.drift_detected = False
+        self._n = 0
+        self.n_since_least = 0
+        # Of each run length: log probability, and mean, weight, shape and scale of the law.
+        self.log_run_ = np.zeros(1)
+        self._law = np.array([[0.0, 0.1, 1.0, 1.0]])
+
+    def update(self, x: float) -> BayesianChangePoint:
+        """Take one value.
+
+        Parameters
+        ----------
+        x : float
+            The value.
+
+        Returns
+        -------
+        self : BayesianChangePoint
+            With ``drift_detected``, and ``log_run_``, the log probability of each run length.
+        """
+        self._n += 1
+        mean, weight, shape, scale = self._law.T
+        spread = np.sqrt(scale * (weight + 1) / (shape * weight))
+        grown = self.log_run_ + t.logpdf(x, 2 * shape, mean, spread)
+        change = logsumexp(grown) + np.log(self.hazard)
+        log_run = np.append(change, grown + np.log1p(-self.hazard))
+        updated = np.column_stack(
+            [
+                (weight * mean + x) / (weight + 1),
+                weight + 1,
+                shape + 0.5,
+                scale + weight * (x - mean) ** 2 / (2 * (weight + 1)),
+            ]
+        )
+        law = np.vstack([[0.0, 0.1, 1.0, 1.0], updated])
+        if len(log_run) > self.max_run:
+            log_run[-2] = np.logaddexp(log_run[-2], log_run[-1])
+            log_run, law = log_run[:-1], law[:-1]
+        self.log_run_, self._law = log_run - logsumexp(log_run), law
+        recent = logsumexp(self.log_run_[: self.n_after + 1])
+        likely = self._n > self.n_after + 1 and recent > np.log(self.threshold)
+        # One change, one alarm.
+        self.drift_detected = bool(likely and not self._raised)
+        self._raised = bool(likely)
+        self.n_since_least = int(self.log_run_.argmax())
+        return self
+
+    _raised = False
 
 
 class DriftAlarm:

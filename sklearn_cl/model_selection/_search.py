@@ -18,7 +18,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_cl._checks import check_number
+from sklearn_cl._checks import check_number, check_option
 from sklearn_cl._experiences import split_experiences, take
 
 Held = list[tuple[Any, Any]]
@@ -43,8 +43,11 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         ``score``.
     stability : float or None, default=None
         Weight of all past experiences together in the choice, from 0, the newest only, to 1,
-        the past only. None weighs every experience alike, which is the final score of the
-        score matrix.
+        the past only. None leaves the weights to ``objective``.
+    objective : {"all", "recent"}, default="all"
+        "all" weighs every experience alike, which is the final score of the score matrix;
+        "recent" weighs each half as much as the one after it, for systems whose old states do
+        not come back.
     test_size : float, default=0.1
         Share of the rows of each experience to keep aside, between 0 and 1.
     n_held : int, default=2000
@@ -112,6 +115,7 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         *,
         scoring: Any = "neg_mean_absolute_error",
         stability: float | None = None,
+        objective: str = "all",
         test_size: float = 0.1,
         n_held: int = 2000,
         n_jobs: int | None = None,
@@ -121,6 +125,7 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.param_grid = param_grid
         self.scoring = scoring
         self.stability = stability
+        self.objective = objective
         self.test_size = test_size
         self.n_held = n_held
         self.n_jobs = n_jobs
@@ -260,6 +265,7 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 f"{type(self.estimator).__name__}. ContinualPipeline gives it to a pipeline."
             )
         check_number("stability", self.stability, low=0, high=1, also=[None])
+        check_option("objective", self.objective, ["all", "recent"])
         check_number("test_size", self.test_size, low=0, high=1, open_low=True, open_high=True)
         check_number("n_held", self.n_held, low=1, integer=True)
 
@@ -286,7 +292,8 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         scores = np.array([score for _, score, _, _ in found])
         past, present = _mean(scores[:, :-1]), scores[:, -1]
-        total = _mean(scores)
+        age = np.arange(scores.shape[1])[::-1]
+        total = _mean(scores, 0.5**age if self.objective == "recent" else None)
         if self.stability is not None and scores.shape[1] > 1:
             # An experience of one row has no row aside.
             now = np.where(np.isnan(present), past, present)
@@ -330,10 +337,10 @@ def _learn(
     return model, scores, seconds, failure
 
 
-def _mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Mean over the experiences that have rows aside; NaN if none has."""
-    known = ~np.isnan(scores)
-    total = np.where(known, scores, 0).sum(1)
+def _mean(scores: npt.NDArray[np.float64], weight: Any = None) -> npt.NDArray[np.float64]:
+    """Weighted mean over the experiences that have rows aside; NaN if none has."""
+    known = ~np.isnan(scores) * (1.0 if weight is None else weight)
+    total = (np.nan_to_num(scores, nan=0.0) * known).sum(1)
     count = known.sum(1)
     mean: npt.NDArray[np.float64] = np.full(len(scores), np.nan)
     np.divide(total, count, out=mean, where=count > 0)

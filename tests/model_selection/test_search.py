@@ -79,6 +79,13 @@ def test_the_choice_follows_what_counts():
     assert present[0.0] >= present[1.0]
 
 
+def test_recent_experiences_count_more():
+    results = search(objective="recent").fit(X, Y, experience=LABELS).cv_results_
+    parts = np.array([results[f"split{j}_test_score"] for j in range(3)])
+    expected = np.average(parts, axis=0, weights=[1, 2, 4])
+    np.testing.assert_allclose(results["mean_test_score"], expected)
+
+
 def test_the_future_is_not_looked_at():
     """The choice after k experiences is the same whatever follows."""
     short = search().fit(X[LABELS < 2], Y[LABELS < 2], experience=LABELS[LABELS < 2])
@@ -142,6 +149,7 @@ def test_candidates_that_fail_are_out():
     [
         (search(LinearRegression()), "partial_fit; got LinearRegression.*ContinualPipeline"),
         (search(stability=1.5), "stability must be None or a finite number"),
+        (search(objective="newest"), "objective must be one of 'all', 'recent'"),
         (search(test_size=0), "test_size must be"),
         (search(test_size=1.0), "test_size must be"),
         (search(n_held=0), "n_held must be"),
