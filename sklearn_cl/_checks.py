@@ -44,3 +44,13 @@ def check_option(name: str, value: Any, options: Collection[Any]) -> None:
     ):
         known = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name} must be one of {known}; got {value!r}.")
+
+
+def check_detector(name: str, detector: Any) -> None:
+    """Raise a ValueError unless the detector is None or an object like those of river."""
+    has = hasattr(detector, "update") and hasattr(detector, "drift_detected")
+    if detector is not None and (isinstance(detector, type) or not has):
+        raise ValueError(
+            f"{name} must be an object with update(x) and drift_detected, as those of river.drift; "
+            f"got {detector!r}."
+        )

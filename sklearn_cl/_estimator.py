@@ -19,7 +19,7 @@ from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from sklearn_cl._checks import check_number, check_option
+from sklearn_cl._checks import check_detector, check_number, check_option
 from sklearn_cl._experiences import split_experiences
 from sklearn_cl._net import ContinualNet, Snapshot, usable_device
 from sklearn_cl._plan import Plan
@@ -152,7 +152,8 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             X, y, weight = self._check_data(X, y, sample_weight, reset=True)
             if isinstance(experience, str):
                 check_option("experience", experience, ["auto"])
-                experience = detect_experiences(_dense(X), y)
+                X, y, weight = _without_zeros(X, y, weight, "of the stream")
+                experience = detect_experiences(X, y)
             parts = split_experiences(experience, len(y))
             plan, strategy = self._check_params()
             pieces = [
@@ -392,8 +393,10 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self._check_device()
         strategy = make_strategy(self.strategy)
         strategy.check_params()
-        if self.alarm is not None and self.alarm != "page-hinkley":
-            DriftAlarm(self.alarm)
+        if not isinstance(self.alarm, str):
+            check_detector("alarm", self.alarm)
+        else:
+            check_option("alarm", self.alarm, ["page-hinkley"])
         if self.standardize == "running" and strategy.holds_parameters:
             raise ValueError(
                 "standardize='running' changes what the weights of the first and the last layer "
@@ -430,10 +433,20 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
                     f"got {now}. Call fit to start anew."
                 )
 
-    def _start(self, X: Any, y: Any, weight: Any, strategy: Strategy) -> None:
+    def _start(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        strategy: Strategy,
+        seeds: tuple[int, int] | None = None,
+    ) -> None:
         """Make a new net for the first experience."""
-        chance = check_random_state(self.random_state)
-        seed, strategy_seed = (int(s) for s in chance.randint(np.iinfo(np.int32).max, size=2))
+        if seeds is None:
+            chance = check_random_state(self.random_state)
+            first, second = chance.randint(np.iinfo(np.int32).max, size=2)
+            seeds = int(first), int(second)
+        seed, strategy_seed = self._seeds = seeds
         if self.standardize:
             self._scaling = Scaling.of(_dense(X), weight, _INPUT_RESOLUTION)
             self._target_scaling = Scaling.of(y, weight, _TARGET_RESOLUTION)
@@ -466,6 +479,7 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
         self.experiences_: list[ExperienceRecord] = []
         self._snapshots: list[Snapshot] = []
         self._alarm: DriftAlarm | None = None
+        self._watched_by = self.alarm
         self._open = None
 
     def _learn(self, label: Any, X: Any, y: Any, weight: Any, plan: Plan, fresh: Strategy) -> None:
@@ -509,34 +523,45 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             started = self.n_experiences_ > 0
             start = (self.strategy_, self.net_.snapshot(), self.net_.chance()) if started else None
         else:
-            X = (vstack if issparse(X) else np.vstack)([before.X, X])
+            X = _stacked(before.X, X)
             y, weight = np.vstack([before.y, y]), np.append(before.weight, weight)
             start = before.start
             if start is None:
-                alarm = self._alarm
-                self._start(X, y, weight, fresh)
-                self._alarm = alarm
+                watch = self._alarm, self._watched_by
+                self._start(X, y, weight, fresh, self._seeds)
+                self._alarm, self._watched_by = watch
             else:
                 self.strategy_ = start[0]
+                now = self.net_.snapshot(), self.net_.chance()
                 self.net_.restore(start[1])
                 self.net_.set_chance(start[2])
                 self.n_experiences_ -= 1
                 self.experiences_ = self.experiences_[:-1]
                 self._snapshots = self._snapshots[:-1]
+                try:
+                    self._learn(self.n_experiences_, X, y, weight, plan, fresh)
+                except BaseException:
+                    self.net_.restore(now[0])
+                    self.net_.set_chance(now[1])
+                    raise
+                self._open = OpenExperience(X, y, weight, start)
+                return
         self._learn(self.n_experiences_, X, y, weight, plan, fresh)
-        self._open = OpenExperience(X, y, weight, start)
+        # Copies, because the caller may use the same arrays for the next piece.
+        self._open = OpenExperience(X.copy(), y.copy(), np.array(weight), start)
 
     def _watch(self, X: Any, y: Any, *, always: bool) -> bool:
         """Let the alarm see the errors on rows that have not been learnt."""
         if self.alarm is None and not always:
             return False
-        alarm = self._alarm or DriftAlarm(None if self.alarm == "page-hinkley" else self.alarm)
-        alarm = copy.deepcopy(alarm)
+        alarm = copy.deepcopy(self._alarm)
+        if alarm is None or self._watched_by != self.alarm:
+            alarm = DriftAlarm(None if isinstance(self.alarm, str) else self.alarm)
         answer = np.asarray(self.predict(X), dtype=np.float64).reshape(y.shape)
         # In units of the first experience, so that no column outweighs the others.
         inputs = self._scaling.forward(_dense(X))
         raised = alarm.update(inputs, (y - answer) / self._target_scaling.scale)
-        self._alarm = alarm
+        self._alarm, self._watched_by = alarm, self.alarm
         return bool(raised)
 
     def _rows(self, X: Any, y: Any, weight: Any) -> Rows:
@@ -580,6 +605,11 @@ class BaseContinualRegressor(RegressorMixin, BaseEstimator):
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+
+def _stacked(X: Any, more: Any) -> Any:
+    sparse = issparse(X) and issparse(more)
+    return vstack([X, more], format="csr") if sparse else np.vstack([_dense(X), _dense(more)])
 
 
 def _dense(X: Any) -> npt.NDArray[np.floating[Any]]:

@@ -361,7 +361,7 @@ class ContinualNet(NeuralNet):
         self.engine_.units = units.anew(rows) if self.restarted_ else units.wake(rows)
         if self.standardize == "running" and not self.restarted_:
             assert isinstance(self.engine_, DenseEngine)
-            self.engine_.change_units(self.engine_.units.follow(experience))
+            self.engine_.change_units(self.engine_.units.follow(experience, units))
 
     def _hold_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
         plan = self.plan_

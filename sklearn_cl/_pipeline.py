@@ -146,6 +146,11 @@ class ContinualPipeline(Pipeline):
         check_option("transformers", self.transformers, ["first", "partial_fit"])
         name, last = self.steps[-1]
         own = {key.removeprefix(f"{name}__"): value for key, value in params.items()}
+        if own.get("experience") is not None and self.transformers != "first":
+            raise ValueError(
+                "transformers must be 'first' for a stream in pieces (experience='auto'), whose "
+                f"rows are kept as they were transformed; got {self.transformers!r}."
+            )
         first = not self.__sklearn_is_fitted__()
         if first:
             # A pipeline of its own, so that `memory` works as scikit-learn does it.
@@ -164,9 +169,11 @@ class ContinualPipeline(Pipeline):
         last.partial_fit(Xt, y, **own)
         self.steps = [*front, (name, last)]
         limit = getattr(last, "max_snapshots", None)
-        kept = [*known, front]
+        # A piece of an experience that is open takes the place of those before it.
+        n = getattr(last, "n_experiences_", n_known + 1)
+        kept = [*(known if n > n_known else known[:-1]), front]
         self._fronts = kept if limit is None else kept[-limit:]
-        self._n_fronts = n_known + 1
+        self._n_fronts = n
         return self
 
     @available_if(_last_has("predict"))

@@ -63,7 +63,7 @@ _PARAMETERS = """
     standardize : bool or "running", default=True
         Whether to scale inputs and target by mean and standard deviation of the first
         experience, or, if "running", by those of all rows so far. First and last layer then
-        take up the change, so that no prediction moves; strategies that hold on to weights
+        take up the change, so that no prediction moves for it; strategies that hold on to weights
         (EWC, MAS, SI, OGD) are refused. A column that is constant in the first experience is
         ignored until it moves; it then takes its statistics from that experience, and its
         input stays bounded. Predictions are in the unit of the target either way.

@@ -117,19 +117,21 @@ class Units(Stateful):
             identity=False,
         )
 
-    def follow(self, rows: Rows) -> Units:
+    def follow(self, rows: Rows, before: Units | None = None) -> Units:
         """Units with the statistics of all rows so far, these among them.
 
         The gain and shift of a column are those statistics, so nothing else is kept of the past.
-        Columns that slept stay as they woke.
+        A column that slept in ``before`` and has just woken has those of ``rows`` already; from
+        the next experience on it follows too, and needs no bound.
         """
+        before = self if before is None else before
         total = self.count + rows.total
         if not self.count:
             return replace(self, count=total)
         part = rows.total / total
-        followed = ~self.asleep & self.bound.isinf()
+        followed = ~before.asleep
         gain, shift = _merged(self.gain, self.shift, rows.X, rows.weight, part)
-        known = ~self.target_asleep
+        known = ~before.target_asleep
         target_gain, target_shift = _merged(
             self.target_gain, self.target_shift, rows.y, rows.weight, part
         )
@@ -137,6 +139,7 @@ class Units(Stateful):
             self,
             gain=torch.where(followed, gain, self.gain),
             shift=torch.where(followed, shift, self.shift),
+            bound=torch.where(followed, float("inf"), self.bound),
             target_gain=torch.where(known, target_gain, self.target_gain),
             target_shift=torch.where(known, target_shift, self.target_shift),
             identity=False,

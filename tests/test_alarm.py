@@ -9,12 +9,14 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from scipy.stats import t
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from sklearn_cl import ContinualMLPRegressor, ContinualRegressor
+from sklearn_cl import ContinualMLPRegressor, ContinualPipeline, ContinualRegressor
 from sklearn_cl._dense import DenseEngine
 from sklearn_cl._rows import Rows
 from sklearn_cl._units import Units
@@ -183,6 +185,73 @@ def test_a_stream_in_pieces_is_that_with_the_boundaries_of_the_alarm(strategy):
         reg.partial_fit(X, y, experience="new")
 
 
+def test_a_refused_piece_changes_nothing():
+    X, y, _ = streams()
+    pieces = [(X[k : k + 100], y[k : k + 100]) for k in range(0, 400, 100)]
+    one, two = make().partial_fit(*pieces[0]), make().partial_fit(*pieces[0])
+    for reg in (one, two):
+        reg.partial_fit(*pieces[1], experience="auto")
+    before = pickle.dumps(one)
+    one.set_params(learning_rate_init=1e30)
+    with pytest.raises(ValueError, match="diverged"):
+        one.partial_fit(*pieces[2], experience="auto")
+    one.set_params(learning_rate_init=0.01)
+    assert pickle.dumps(one) == before
+    for reg in (one, two):
+        reg.partial_fit(*pieces[3])
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+@pytest.mark.parametrize("seed", [0, np.random.RandomState(0)], ids=["int", "state"])
+def test_pieces_belong_to_the_estimator(seed):
+    """The caller may use the same arrays again, and draw from the same generator."""
+    X, y, _ = streams()
+    reg = make(random_state=copy.deepcopy(seed))
+    own_X, own_y = np.empty((50, X.shape[1])), np.empty(50)
+    for k in range(0, 200, 50):
+        own_X[:], own_y[:] = X[k : k + 50], y[k : k + 50]
+        reg.partial_fit(own_X, own_y, experience="auto")
+    told = make(random_state=copy.deepcopy(seed)).fit(X[:200], y[:200])
+    np.testing.assert_array_equal(reg.predict(X), told.predict(X))
+    mixed = make(random_state=copy.deepcopy(seed))
+    for k, kind in zip(range(0, 200, 50), (csr_array, np.asarray, csr_array, np.asarray)):
+        mixed.partial_fit(kind(X[k : k + 50]), y[k : k + 50], experience="auto")
+    np.testing.assert_allclose(mixed.predict(X), told.predict(X))
+
+
+def test_skops_keeps_the_window_of_the_alarm():
+    sio = pytest.importorskip("skops.io")
+    X, y, labels = streams()
+    reg = make().fit(X[labels == 0], y[labels == 0])
+    reg.monitor(X[:200], y[:200])
+    data = sio.dumps(reg)
+    twin = sio.loads(data, trusted=sio.get_untrusted_types(data=data))
+    for one in (reg, twin):
+        assert one.monitor(X[labels == 1][:200], y[labels == 1][:200])
+    assert one.alarm_ == reg.alarm_
+
+
+def test_a_pipeline_counts_experiences_and_not_pieces():
+    X, y, _ = streams()
+    pipe = ContinualPipeline([("scale", StandardScaler()), ("reg", make(max_snapshots=3))])
+    for k in range(0, 500, 100):
+        pipe.partial_fit(X[k : k + 100], y[k : k + 100], experience="auto")
+    assert pipe["reg"].n_experiences_ == 1
+    np.testing.assert_array_equal(pipe.predict(X, after=0), pipe.predict(X))
+    pipe.set_params(transformers="partial_fit")
+    with pytest.raises(ValueError, match="transformers must be 'first'"):
+        pipe.partial_fit(X, y, experience="auto")
+
+
+def test_rows_without_weight_are_not_looked_at():
+    X, y, _ = streams()
+    y = y + 30.0 * (np.arange(1200) >= 800)
+    weight = (np.arange(1200) < 800).astype(float)
+    seen = make(max_iter=2).fit(X[:800], y[:800], experience="auto")
+    both = make(max_iter=2).fit(X, y, sample_weight=weight, experience="auto")
+    np.testing.assert_array_equal(both.predict(X), seen.predict(X))
+
+
 def test_monitoring_learns_nothing():
     X, y, labels = streams()
     reg = make().fit(X[labels == 0], y[labels == 0])
@@ -201,8 +270,8 @@ def test_monitoring_learns_nothing():
         watched.partial_fit(X[labels == 0], y[labels == 0])
     assert watched.alarm_ is None
     assert watched.partial_fit(X[labels == 1], y[labels == 1]).alarm_ is not None
-    for wrong in ("adwin", 3):
-        with pytest.raises(ValueError, match=r"detector must have update\(x\)"):
+    for wrong in ("adwin", 3, PageHinkley):
+        with pytest.raises(ValueError, match="alarm must be"):
             make(alarm=wrong).fit(X, y)
 
 
@@ -255,6 +324,11 @@ def test_moments_are_refused_in_words(params, message):
     match = MomentMatching("anchored", LinearRegression().fit(np.eye(2), [1, 2]))
     with pytest.raises(ValueError, match=r"X_old must have 2 columns.*got 3"):
         match.fit(np.eye(2), [1, 2]).carry(np.eye(3), [1, 2, 3])
+    for kind, least in (("marginal", 3), ("joint", 4)):
+        with pytest.raises(ValueError, match=f"at least {least} new rows.*got 1"):
+            MomentMatching(kind).fit(np.ones((1, 2)), [1.0], np.eye(2), [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"X_old must have 2 columns.*got 3"):
+        MomentMatching("joint").fit(np.ones((5, 2)), np.ones(5), np.ones((5, 3)), np.ones(5))
 
 
 def test_changing_units_changes_no_answer():
@@ -305,6 +379,18 @@ def test_no_prediction_moves_when_statistics_do():
     np.testing.assert_allclose(after.predict(X), before, rtol=1e-7)
     first = make(**params).fit(X[labels == 0], y[labels == 0])
     np.testing.assert_array_equal(first.predict(X), before)
+
+
+def test_a_column_that_woke_follows_too():
+    chance = np.random.default_rng(0)
+    reg = make(standardize="running", strategy="naive", dtype="float64")
+    X = chance.normal(size=(200, 2))
+    reg.partial_fit(np.column_stack([np.ones(200), X]), X[:, 0])
+    reg.partial_fit(np.column_stack([1 + X[:, 1], X]), X[:, 0] + X[:, 1])
+    for _ in range(3):
+        big = 1000 * chance.normal(size=200)
+        reg.partial_fit(np.column_stack([big, X]), X[:, 0] + big)
+    assert reg.score(np.column_stack([big, X]), X[:, 0] + big) > 0.95
 
 
 def test_what_cannot_follow_is_refused():

@@ -300,7 +300,7 @@ def test_snapshots_are_bounded():
         ({"max_snapshots": 0}, "max_snapshots must be None or an integer at least 1; got 0"),
         ({"dtype": "float16"}, "dtype must be one of 'float32', 'float64'; got 'float16'"),
         ({"device": "gpu"}, "device must be a device that torch knows.*got 'gpu'"),
-        ({"standardize": "yes"}, "standardize must be one of True, False; got 'yes'"),
+        ({"standardize": "yes"}, "standardize must be one of True, False, 'running'; got 'yes'"),
         ({"activation": "swish"}, "activation must be one of .*got 'swish'"),
         ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes must be an integer at least 1; got 0"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 from scipy.stats import t
 
-from sklearn_cl._checks import check_number
+from sklearn_cl._checks import check_detector, check_number
 
 Floats = npt.NDArray[np.float64]
 # Rows that tell what is usual, at least and at most.
@@ -209,6 +208,9 @@ class BayesianChangePoint:
     _raised = False
 
 
+_Seen = list[tuple[Floats, Floats, float]]
+
+
 class DriftAlarm:
     """Watches the errors of a model on rows that it has not learnt yet.
 
@@ -242,12 +244,10 @@ class DriftAlarm:
     (True, 'target given inputs')
     """
 
+    _seen: _Seen
+
     def __init__(self, detector: Any = None) -> None:
-        if detector is not None and not hasattr(detector, "update"):
-            raise ValueError(
-                "detector must have update(x) and drift_detected, as those of river.drift; got "
-                f"{type(detector).__name__}."
-            )
+        check_detector("detector", detector)
         self.detector = detector
         self.alarms_: list[Alarm] = []
         self.n_rows_ = 0
@@ -276,7 +276,7 @@ class DriftAlarm:
             if len(self._seen) >= _USUAL:
                 usual = float(np.mean([size for _, _, size in self._seen])) or 1.0
                 self._test.update(min(float(np.abs(e).mean()) / usual, _CLIP))
-            self._seen.append((x, float(e.mean()), float(np.abs(e).mean())))
+            self._seen = [*self._seen[1 - _LATEST :], (x, e, float(np.abs(e).mean()))]
             if self._test.drift_detected:
                 raised.append(self._tell())
                 self._begin()
@@ -286,7 +286,8 @@ class DriftAlarm:
     def _begin(self) -> None:
         own = PageHinkley(0.3, 50.0)
         self._test: Any = own if self.detector is None else copy.deepcopy(self.detector)
-        self._seen: deque[tuple[Floats, float, float]] = deque(maxlen=_LATEST)
+        # A list, because a deque does not survive skops.
+        self._seen = []
 
     def _tell(self) -> Alarm:
         """When it began, how strong it is, and what has moved."""
@@ -299,7 +300,7 @@ class DriftAlarm:
         kind = "noise"
         if ((move > _MOVED) & (move * np.sqrt(n) > _SIGNIFICANT)).any():
             kind = "inputs"
-        elif _significance(inputs[-n:], errors[-n:]) > _SIGNIFICANT:
+        elif max(_significance(inputs[-n:], column) for column in errors[-n:].T) > _SIGNIFICANT:
             kind = "target given inputs"
         strength = sizes[-n:].mean() / (sizes[:-n].mean() or 1.0)
         return Alarm(self.n_rows_ - 1, self.n_rows_ - n, float(strength), kind)

@@ -99,7 +99,12 @@ class MomentMatching(BaseEstimator):
         if self.kind != "anchored" and (X_old is None or y_old is None):
             raise ValueError(f"X_old and y_old must be given for kind={self.kind!r}; got None.")
         X, y = _checked(X_new, y_new)
-        self.n_features_in_ = X.shape[1]
+        least = {"anchored": 1, "marginal": 3, "joint": X.shape[1] + 2}[self.kind]
+        if len(y) < least:
+            raise ValueError(
+                f"There must be at least {least} new rows to know the moments for "
+                f"kind={self.kind!r}; got {len(y)}. kind='anchored' does with less."
+            )
         if self.kind == "anchored":
             expected = np.asarray(self.model.predict(X_new), dtype=np.float64)
             self._anchor(X, y, expected)
@@ -110,8 +115,13 @@ class MomentMatching(BaseEstimator):
             self.coef_ = np.zeros(X.shape[1])
         else:
             new, old = np.column_stack([X, y]), np.column_stack(_checked(X_old, y_old))
+            if old.shape[1] != new.shape[1]:
+                raise ValueError(
+                    f"X_old must have {X.shape[1]} columns, as X_new; got {old.shape[1] - 1}."
+                )
             self._from, self._to = old.mean(0), new.mean(0)
             self._map = _root(new) @ np.linalg.inv(_root(old))
+        self.n_features_in_ = X.shape[1]
         return self
 
     def carry(self, X_old: Any, y_old: Any) -> tuple[Any, Floats]:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_cl._checks import check_number, check_option
 from sklearn_cl._experiences import split_experiences, take
+from sklearn_cl.drift import detect_experiences
 
 Held = list[tuple[Any, Any]]
 
@@ -140,9 +141,10 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             Inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
-        experience : array-like of shape (n_samples,), default=None
+        experience : array-like of shape (n_samples,) or "auto", default=None
             Label of the experience of each row, learnt in ascending order as by `partial_fit`.
-            None means that all rows are one.
+            "auto" looks for them with `sklearn_cl.drift.detect_experiences`. None means that all
+            rows are one.
 
         Returns
         -------
@@ -154,6 +156,9 @@ class ContinualSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         ValueError
             If a parameter or an input is not what it must be. Nothing has then changed.
         """
+        if isinstance(experience, str):
+            check_option("experience", experience, ["auto"])
+            experience = detect_experiences(X, y)
         X, y, experience = indexable(X, y, experience)
         fresh = clone(self)
         for _, rows in split_experiences(experience, len(y)):

@@ -40,6 +40,7 @@ class Strategy(Stateful, BaseEstimator):
 
     >>> from sklearn_cl.strategies import Strategy
     >>> class L2Anchor(Strategy):
+    ...     holds_parameters = True
     ...     anchor_ = None
     ...
     ...     def __init__(self, strength=1.0):
