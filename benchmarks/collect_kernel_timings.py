@@ -162,7 +162,7 @@ def text(config: Configuration, chance: np.random.Generator) -> bytes:
 
 def prepare(config: Configuration, state: State) -> Callable[[], Any]:
     """The call to be timed; making its data is not."""
-    name, n, dtype, layout, level = config
+    name, n, dtype, _, level = config
     chance = np.random.default_rng(n)
     if name in ("compress", "decompress"):
         package = state.compressor.split("==")[0].replace("-", "_")

@@ -138,7 +138,5 @@ def load_kernel_timings(*, as_frame: bool = False, return_X_y: bool = False) -> 
         as_frame=as_frame,
         DESCR=description("kernel_timings"),
     )
-    bunch.state_names = [
-        name for name in bunch.feature_names if name.partition("=")[0] in STATE
-    ]
+    bunch.state_names = [name for name in bunch.feature_names if name.partition("=")[0] in STATE]
     return (bunch.data, bunch.target) if return_X_y else bunch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,13 +158,15 @@ def make_drift_stream(
 
 
 def _factor(experience: npt.NDArray[np.int64], name: str) -> Floats:
+    k = experience.astype(float)
+    factor: Floats = np.ones(len(k))
     if name == "golden":
-        return 0.5 + (experience * (1 + 5**0.5) / 2 + 0.5) % 1
+        factor = 0.5 + (k * (1 + 5**0.5) / 2 + 0.5) % 1
     if name == "period":
-        return 1 + 0.5 * np.cos(2 * np.pi * experience / 3)
+        factor = 1 + 0.5 * np.cos(2 * np.pi * k / 3)
     if name == "powers":
-        return 3.0**experience
-    return np.ones(len(experience))
+        factor = 3.0**k
+    return factor
 
 
 def _workload(k: npt.NDArray[np.int64], kind: Kind) -> tuple[Floats, float]:
@@ -179,7 +182,7 @@ def _facts(clean: Floats, factor: Floats, start: Floats, width: float, noise: fl
     # the experiences that have it.
     edges = np.unique(np.append(start, start + width).round(9))
     blind = 0.0
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         here = factor[(start < high - 1e-6) & (start + width > low + 1e-6)]
         mean, variance = _moments(low, high - low)
         part = len(here) / len(factor) * (high - low) / width
