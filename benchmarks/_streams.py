@@ -28,6 +28,31 @@ META = [
 CATEGORIES = ["app", "io_dir", "file_mode", "file_system", "me", "analyse", "direct"]
 LOGGED = ("fs_", "fshealth_", "jobsdb_", "topology_", "n_procs", "volume_gib", "frames")
 STREAMS = ["tokio_cori", "tokio_edison", "gpu_convolution", "x264_versions", "x264_inputs"]
+# The columns that identify the regime: the state of the file system, the device, the revision
+# and the machine, the resolution.
+_STATE = ("fs_", "fshealth_", "jobsdb_", "topology_")
+REGIME = {
+    "tokio_cori": _STATE,
+    "tokio_edison": _STATE,
+    "tokio_mira": _STATE,
+    "gpu_convolution": ("vendor_amd", "log2_", "warp64"),
+    "gpu_dedispersion": ("vendor_amd", "log2_", "warp64"),
+    "x264_versions": ("revision", "cpus", "clock_ghz", "ram_gib", "cloud"),
+    "x264_inputs": ("width", "height"),
+}
+# The inputs of arXiv 2310.16996, beside the one-hot configuration.
+PAPER = [
+    "fs_ave_oss_cpu",
+    "fs_ave_mds_cpu",
+    "fs_tot_gibs_read",
+    "fs_tot_gibs_written",
+    "jobsdb_concurrent_jobs",
+    "fshealth_ost_avg_full_pct",
+    "fs_tot_mkdir_ops",
+    "fs_tot_rename_ops",
+    "fs_tot_rmdir_ops",
+    "fs_tot_unlink_ops",
+]
 
 
 class Stream(NamedTuple):
@@ -47,15 +72,31 @@ def shared_data() -> Path:
     return folder
 
 
-def load(name: str, folder: Path, rows: int | None = None, seed: int = 0) -> Stream:
-    """A stream, with at most so many rows of each experience, in their order."""
+def load(
+    name: str, folder: Path, rows: int | None = None, seed: int = 0, regime: bool = True
+) -> Stream:
+    """A stream, with at most so many rows of each experience, in their order.
+
+    Without ``regime``, without the columns that identify it.
+    """
     table = pd.read_csv(folder / f"{name}.csv.gz")
     if rows is not None:
         shuffled = table.sample(frac=1, random_state=seed)
         table = shuffled.groupby("experience").head(rows).sort_index()
     X = table.drop(columns=["experience", "target", *META], errors="ignore")
+    if not regime:
+        X = X[[column for column in X if not column.startswith(REGIME[name])]]
     X = pd.get_dummies(X, columns=[c for c in CATEGORIES if c in X], dtype=float)
     logged = [c for c in X if c.startswith(LOGGED)]
     X[logged] = np.log1p(X[logged])
     y = np.log(table["target"].to_numpy())
     return Stream(X.to_numpy(float), y, table["experience"].to_numpy())
+
+
+def load_paper(folder: Path) -> Stream:
+    """Cori as arXiv 2310.16996 has it: 18 inputs, nothing logged, throughput in GiB/s."""
+    table = pd.read_csv(folder / "tokio_cori.csv.gz")
+    one_hot = pd.get_dummies(table[["app", "io_dir", "file_mode"]], dtype=float)
+    X = pd.concat([one_hot, table[PAPER]], axis=1)
+    y, experience = table["target"].to_numpy(), table["experience"].to_numpy()
+    return Stream(X.to_numpy(float), y, experience)

@@ -107,7 +107,7 @@ def chain(*parts: Strategy) -> Chain:
 
     Put a strategy that watches or projects the gradient before those that add to it. Those that
     rehearse divide the past evenly, so that a step still estimates the gradient of training on
-    everything.
+    everything; where their ``batch_size`` is None they share one batch.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from math import ceil
 from typing import Any, Literal
 
 import torch
@@ -66,7 +67,8 @@ class Rehearsal(Strategy):
     def fill(self, pool: Rows, learner: Learner) -> None:
         """Rehearse ``pool`` in this experience."""
         self._pool = Pool(pool, learner.rng)
-        self._size = self.batch_size or learner.batch_size
+        # In a chain, those that rehearse share a batch.
+        self._size = self.batch_size or ceil(learner.batch_size * self.portion)
 
     def rehearse(self, batch: Rows, learner: Learner) -> Rows:
         return batch if self._pool is None else mix(batch, self._pool.draw(self._size), self._share)
