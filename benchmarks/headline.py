@@ -186,11 +186,6 @@ def bars(runs: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def load_cori(folder: Path) -> Stream:
-    """Inputs (24 columns), log throughput [log GiB/s] and experience."""
-    return prepared("tokio_cori", folder)
-
-
 def measure(
     names: list[str], table: Any, n_seeds: int, jobs: int, folder: Path, methods: Any = None
 ) -> pd.DataFrame:

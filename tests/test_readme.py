@@ -25,6 +25,7 @@ SAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 EXPECTED = [
     r"final R2 0\.\d\d, forgetting -?\d\.\d\d\n",
     r"\{'net__strategy': 'replay'\}\n",
+    "",
 ]
 
 
@@ -65,12 +66,28 @@ def test_headline_on_real_data(shared_data, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import headline
 
-    X, _, _ = headline.load_cori(shared_data)
-    assert X.shape == (4989, 24)
-    ratio = headline.run(shared_data, n_seeds=3)["naive / this"]
-    assert ratio["replay(500)"] >= 1.5
-    assert ratio["cumulative"] >= 1.75
-    assert ratio["ewc"] > 1
+    assert headline.prepared("tokio_cori", shared_data).X.shape == (4989, 24)
+    assert headline.prepared(headline.PAPER, shared_data).X.shape == (4989, 18)
+    methods = ["naive", "ewc", "replay 500", "cumulative", headline.RECIPE]
+    how = (2, 2, shared_data, methods)
+    runs = headline.measure(["tokio_cori", "tokio_mira"], headline.candidates, *how)
+    ratio = headline.relative(runs)
+    assert ratio.loc[headline.RECIPE, "tokio_cori"] >= 2
+    assert ratio.loc["replay 500", "tokio_cori"] >= 1.5
+    assert ratio.loc["cumulative", "tokio_cori"] >= 1.75
+    assert ratio.loc["ewc", "tokio_cori"] > 1
+    assert ratio["tokio_mira"].min() >= 0.97
+
+
+def test_page_of_the_headline_shows_its_figures(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import headline
+
+    runs = pd.read_csv(headline.RESULTS / "headline.csv")
+    page = headline.page(headline.RESULTS)
+    mine = runs[(runs["stream"] == "tokio_cori")].groupby("method")["final"].mean()
+    assert f"{mine['naive'] / mine[headline.RECIPE]:.2f}" in page
+    assert "Split: 30 %" in page and "Where continual learning does not pay" in page
 
 
 def test_real_stream_in_a_pipeline_forgets_less_than_naive(shared_data):
