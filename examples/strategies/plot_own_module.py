@@ -1,0 +1,49 @@
+"""
+Can my own torch module learn continually?
+===========================================
+
+Any module will do. This one is a factorised model of a job: a net of its configuration times a net
+of the state of the system. `ContinualRegressor` takes a function that makes it.
+"""
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+from sklearn_cl import ContinualMLPRegressor, ContinualRegressor, continual_validate
+from sklearn_cl.datasets import make_drift_stream
+from sklearn_cl.inspection import StrategyComparisonDisplay
+from sklearn_cl.strategies import Replay
+
+
+class Factorised(nn.Module):
+    """What the job asks for, times what the system gives."""
+
+    def __init__(self, n_inputs, n_outputs):
+        super().__init__()
+        self.job = nn.Sequential(nn.Linear(n_inputs - 1, 64), nn.ReLU(), nn.Linear(64, n_outputs))
+        self.system = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, n_outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.job(x[:, :-1]) * self.system(x[:, -1:])
+
+
+# %%
+# The last input tells the state of the system. Plain perceptron against factorised module, with and
+# without a memory.
+
+X, y, experience = make_drift_stream(4, 300, random_state=0)
+results = {}
+for name, strategy in {"naive": "naive", "replay": Replay(200)}.items():
+    settings = {"strategy": strategy, "batch_size": 32, "max_iter": 60, "random_state": 0}
+    for kind, reg in {
+        "perceptron": ContinualMLPRegressor(**settings),
+        "factorised": ContinualRegressor(Factorised, learning_rate_init=3e-3, **settings),
+    }.items():
+        results[f"{kind}, {name}"] = continual_validate(
+            reg, X, y, experience=experience, scoring="neg_mean_absolute_error", random_state=0
+        )
+
+fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+StrategyComparisonDisplay.from_validation(results, scoring="neg_mean_absolute_error", ax=ax)
+plt.show()
