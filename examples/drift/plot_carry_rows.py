@@ -14,9 +14,9 @@ from sklearn_cl import ContinualMLPRegressor
 from sklearn_cl.datasets import make_drift_stream
 from sklearn_cl.drift import MomentMatching
 
-X, y, _ = make_drift_stream(2, 2000, drift="covariate", random_state=0)
-X_old, y_old, X_new, y_new = X[:2000], y[:2000], X[2000:], 1.6 * y[2000:] - 3
-settings = {"batch_size": 64, "max_iter": 60, "random_state": 0}
+X, y, _ = make_drift_stream(2, 1500, drift="covariate", random_state=0)
+X_old, y_old, X_new, y_new = X[:1500], y[:1500], X[1500:], 1.6 * y[1500:] - 3
+settings = {"batch_size": 64, "max_iter": 40, "random_state": 0}
 old = ContinualMLPRegressor(**settings).fit(X_old, y_old)
 X_test, y_test = X_new[1000:], y_new[1000:]
 
@@ -27,9 +27,9 @@ def error(model):
 
 
 # %%
-# With n new jobs: learn them alone, with the old rows as they are, or with the old rows carried over.
+# With n new jobs: learn them alone, with the old rows as they are, or with those carried over.
 
-counts = [20, 50, 100, 300, 1000]
+counts = [20, 50, 200, 1000]
 curves = {"new rows alone": [], "old rows as they are": []}
 curves |= {f"carried, {kind}": [] for kind in ["marginal", "anchored"]}
 for n in counts:

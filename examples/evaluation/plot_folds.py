@@ -29,10 +29,9 @@ forest = RandomForestRegressor(50, random_state=0)
 
 fig, axes = plt.subplots(3, 1, figsize=(9, 6.5), layout="constrained", sharex=True)
 for ax, (name, splitter) in zip(axes, splitters.items(), strict=True):
-    errors = -cross_val_score(
-        forest, X, y, groups=experience, cv=splitter, scoring="neg_mean_absolute_error"
-    )
-    for fold, (train, test) in enumerate(splitter.split(X, y, experience)):
+    folds = list(splitter.split(X, y, None if name.startswith("KFold") else experience))
+    errors = -cross_val_score(forest, X, y, cv=folds, scoring="neg_mean_absolute_error")
+    for fold, (train, test) in enumerate(folds):
         ax.scatter(train, np.full(len(train), fold), c="tab:blue", marker="|", lw=0.6, s=90)
         ax.scatter(test, np.full(len(test), fold), c="tab:orange", marker="|", lw=0.6, s=90)
     for start in np.flatnonzero(np.diff(experience)) + 1:

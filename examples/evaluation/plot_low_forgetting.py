@@ -2,8 +2,8 @@
 Is low forgetting good?
 ========================
 
-Not by itself: a model that learns nothing forgets nothing. With EWC's strength turned up, forgetting
-falls to zero, and the final error passes its best and rises again.
+Not by itself: a model that learns nothing forgets nothing. With EWC's strength turned up,
+forgetting falls to zero, and the final error passes its best and rises again.
 """
 
 import matplotlib.pyplot as plt

@@ -21,13 +21,15 @@ from sklearn_cl.metrics import final_score, forgetting
 from sklearn_cl.strategies import PseudoRehearsal, Replay, chain
 
 timings = load_kernel_timings(as_frame=True)
-sort = timings.frame.query("kernel == 'unique' and n > 10_000")
+unique = timings.frame.query("kernel == 'unique' and n > 10_000")
 print("Median time of numpy.unique by release, in ms:")
-print((1e3 * sort.groupby("numpy_minor").seconds.median()).round(2).to_string())
+print((1e3 * unique.groupby("numpy_minor").seconds.median()).round(2).to_string())
 
 timings = load_kernel_timings()
 rows = np.arange(0, 18_000, 4)
 X, y, release = timings.data[rows], np.log(timings.target[rows]), timings.experience[rows]
+size = timings.feature_names.index("n")
+X[:, size] = np.log(X[:, size])
 
 # %%
 # Plain training against a memory of a tenth of the rows, with invented ones.

@@ -13,10 +13,10 @@ from sklearn_cl.datasets import make_drift_stream
 from sklearn_cl.metrics import final_score
 from sklearn_cl.strategies import available
 
-X, y, experience = make_drift_stream(4, 200, random_state=0)
+X, y, experience = make_drift_stream(4, 400, random_state=0)
 R = {}
 for name in available():
-    reg = ContinualMLPRegressor(strategy=name, batch_size=32, max_iter=40, random_state=0)
+    reg = ContinualMLPRegressor(strategy=name, batch_size=32, max_iter=20, random_state=0)
     R[name] = -continual_validate(
         reg, X, y, experience=experience, scoring="neg_mean_absolute_error", random_state=0
     )["R"]

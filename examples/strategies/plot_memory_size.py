@@ -13,12 +13,12 @@ from sklearn_cl.datasets import make_drift_stream
 from sklearn_cl.metrics import final_score
 from sklearn_cl.strategies import Replay
 
-X, y, experience = make_drift_stream(5, 400, noise=1.0, random_state=0)
+X, y, experience = make_drift_stream(5, 400, noise=3.0, random_state=0)
 
 
 def final_error(strategy):
     """Over all experiences, after the last one."""
-    reg = ContinualMLPRegressor(strategy=strategy, batch_size=32, max_iter=40, random_state=0)
+    reg = ContinualMLPRegressor(strategy=strategy, batch_size=32, max_iter=30, random_state=0)
     result = continual_validate(
         reg, X, y, experience=experience, scoring="neg_mean_absolute_error", random_state=0
     )

@@ -3,7 +3,7 @@ Can my own torch module learn continually?
 ===========================================
 
 Any module will do. This one is a factorised model of a job: a net of its configuration times a net
-of the state of the system. `ContinualRegressor` takes a function that makes it.
+of the state of the system. `ContinualRegressor` takes the class.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +19,9 @@ from sklearn_cl.strategies import Replay
 class Factorised(nn.Module):
     """What the job asks for, times what the system gives."""
 
-    def __init__(self, n_inputs, n_outputs):
+    def __init__(self, n_features, n_outputs):
         super().__init__()
-        self.job = nn.Sequential(nn.Linear(n_inputs - 1, 64), nn.ReLU(), nn.Linear(64, n_outputs))
+        self.job = nn.Sequential(nn.Linear(n_features - 1, 64), nn.ReLU(), nn.Linear(64, n_outputs))
         self.system = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, n_outputs))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -37,8 +37,8 @@ results = {}
 for name, strategy in {"naive": "naive", "replay": Replay(200)}.items():
     settings = {"strategy": strategy, "batch_size": 32, "max_iter": 60, "random_state": 0}
     for kind, reg in {
-        "perceptron": ContinualMLPRegressor(**settings),
-        "factorised": ContinualRegressor(Factorised, learning_rate_init=3e-3, **settings),
+        "MLP": ContinualMLPRegressor(**settings),
+        "own": ContinualRegressor(Factorised, learning_rate_init=3e-3, **settings),
     }.items():
         results[f"{kind}, {name}"] = continual_validate(
             reg, X, y, experience=experience, scoring="neg_mean_absolute_error", random_state=0
