@@ -229,6 +229,8 @@ def page(folder: Path) -> str:
     lines = [
         ".. This page is made by benchmarks/headline.py --page.",
         "",
+        ".. _headline:",
+        "",
         "============",
         "The headline",
         "============",

@@ -90,7 +90,7 @@ _ATTRIBUTES = """
     ----------
     n_features_in_ : int
         Number of inputs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X had any.
     n_outputs_ : int
         Number of targets.
