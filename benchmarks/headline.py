@@ -170,6 +170,8 @@ def bars(runs: pd.DataFrame) -> list[dict[str, Any]]:
     """What the recipe has to reach."""
     ratio, time_of = relative(runs), times(runs)
     ahead = (ratio.loc[RECIPE, STREAMS] >= ratio.loc["cumulative", STREAMS]).sum()
+    # The baselines that stop learning or start anew are there to be worse.
+    kept = ratio.drop(["no_retrain", "from_scratch", "naive, recipe's loss and rate"])
     drifting = [name for name in STREAMS if name not in CONTROLS]
     return [
         {"what": "recipe on Cori", "value": ratio.loc[RECIPE, "tokio_cori"], "at_least": 2.0},
@@ -177,11 +179,12 @@ def bars(runs: pd.DataFrame) -> list[dict[str, Any]]:
         {"what": "its most time", "value": time_of.loc[RECIPE, drifting].max(), "at_most": 2.0},
         {"what": "streams where it is ahead of cumulative", "value": int(ahead), "at_least": 4},
         *(
-            {"what": f"worst with a memory on {name}", "value": worst, "at_least": 0.97}
+            {
+                "what": f"worst on the control {name}: {kept[name].idxmin()}",
+                "value": kept[name].min(),
+                "at_least": 0.97,
+            }
             for name in CONTROLS
-            for worst in [
-                ratio.loc[[m for m in ratio.index if "replay" in m] + [RECIPE], name].min()
-            ]
         ),
     ]
 
@@ -301,7 +304,7 @@ def main() -> None:
     print()
     for bar in reached:
         limit = f"<= {bar['at_most']}" if "at_most" in bar else f">= {bar['at_least']}"
-        print(f"{bar['what']:60}{bar['value']:8.2f}   to reach: {limit}")
+        print(f"{bar['what']:64}{bar['value']:8.2f}   to reach: {limit}")
     beside = options.json.parent
     runs = pd.concat([sighted, blind])
     runs.to_csv(beside / "headline.csv", index=False, float_format="%.5g")

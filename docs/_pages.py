@@ -73,7 +73,7 @@ def strategies_reference() -> str:
         "From the docstrings; the figures are those of :ref:`the table <strategies-measured>`.\n",
     ]
     for cls in sorted(named, key=lambda c: c.__name__.lower()):
-        title = f"{cls.__name__}, ``strategy=\"{cls.name}\"``"
+        title = f'{cls.__name__}, ``strategy="{cls.name}"``'
         parts.append(f"{title}\n{'=' * len(title)}\n")
         row = measured.get(cls.name)
         if row is not None:

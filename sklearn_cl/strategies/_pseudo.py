@@ -17,7 +17,9 @@ from sklearn_cl._rows import Rows
 from sklearn_cl.strategies._rehearsal import Rehearsal
 
 _FEW_VALUES = 10
-_FITTED_ROWS = 5000
+# More rows fit a mixture no better for our purpose, and take longer.
+_ROWS_OF_A_COMPONENT = 100
+_LEAST_FITTED = 1000
 _LEAST_POOL = 2000
 Floats = npt.NDArray[np.float64]
 
@@ -185,8 +187,9 @@ def _merged(mixture: Mixture, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _fit(X: Floats, n_components: int, total: float, chance: np.random.Generator) -> Mixture:
-    if len(X) > _FITTED_ROWS:
-        X = X[chance.choice(len(X), size=_FITTED_ROWS, replace=False)]
+    n_fitted = max(_LEAST_FITTED, _ROWS_OF_A_COMPONENT * n_components)
+    if len(X) > n_fitted:
+        X = X[chance.choice(len(X), size=n_fitted, replace=False)]
     n_distinct = len(np.unique(X, axis=0))
     model = GaussianMixture(
         min(n_components, n_distinct),
