@@ -96,6 +96,8 @@ def load_kernel_timings(*, as_frame: bool = False, return_X_y: bool = False) -> 
     Returns
     -------
     data : `sklearn.utils.Bunch`
+        What was loaded, by name:
+
         data : {ndarray, DataFrame} of shape (18000, n_features)
             Configuration of the call (``kernel``, ``n`` in elements or bytes, ``dtype``,
             ``layout``, ``level`` of compression) and state of the software (``numpy_minor``,

@@ -136,6 +136,8 @@ def fetch_tokio(
     Returns
     -------
     data : `sklearn.utils.Bunch`
+        What was loaded, by name:
+
         data : {ndarray, DataFrame} of shape (n_samples, n_features)
             Configuration of the job and state of the file system.
         target : {ndarray, Series} of shape (n_samples,)

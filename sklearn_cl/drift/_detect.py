@@ -112,8 +112,18 @@ class ExperienceDetector(BaseEstimator):
 
     Parameters
     ----------
-    signal, estimator, penalty, min_experience_size, max_experiences, detector
-        As for `detect_experiences`.
+    signal : {"performance", "data"}, default="performance"
+        Whether to look at the errors of the reference model, or at the inputs alone.
+    estimator : estimator object, default=None
+        The reference model; None as for `detect_experiences`.
+    penalty : float, default=None
+        What a cut must explain; None as for `detect_experiences`.
+    min_experience_size : int, default=None
+        Rows of an experience at least; None is 2 % of all, and at least 20.
+    max_experiences : int, default=None
+        Experiences at most.
+    detector : object with ``fit_predict``, default=None
+        Cuts the signals instead of exact least squares; see `detect_experiences`.
 
     Attributes
     ----------

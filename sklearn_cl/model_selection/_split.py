@@ -425,8 +425,16 @@ def experience_labels(
         Inputs, in the order of time.
     y : array-like of shape (n_samples,), default=None
         Targets; only an object with ``fit_predict`` reads them.
-    n_experiences, experience_size, period, boundaries, time_column
-        As for `DriftSplitter`; one of the first four.
+    n_experiences : int or None, default=None
+        Cut so many experiences of equal size; this, or one of the next three.
+    experience_size : int or None, default=None
+        Cut experiences of so many rows.
+    period : number, str, pandas offset or None, default=None
+        Cut where a period of ``time_column`` ends.
+    boundaries : "auto", array-like, object with ``fit_predict`` or None, default=None
+        First rows or times of all experiences but the first, or what finds them.
+    time_column : str, int or None, default=None
+        Where the times are. All as for `DriftSplitter`.
 
     Returns
     -------
