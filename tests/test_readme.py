@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
@@ -16,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_cl import ContinualMLPRegressor
+from sklearn_cl.strategies import available
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -108,3 +110,17 @@ def test_real_stream_in_a_pipeline_forgets_less_than_naive(shared_data):
         then[strategy] = np.abs(pipe.predict(X[past], after=0) - y[past]).mean()
     assert then["naive"] == then["replay"]
     assert now["replay"] < 0.7 * now["naive"]
+
+
+def test_figures_of_the_comparison():
+    bars = json.loads((ROOT / "benchmarks" / "results" / "peers.json").read_text())["bars"]
+    measured = {bar["ratio"]: bar["value"] for bar in bars}
+    rows = {
+        cells[1].strip(): [cell.strip() for cell in cells[2:]]
+        for cells in (line.split("|") for line in README.splitlines() if line.startswith("| "))
+    }
+    plain, replay = rows["time of plain training, ours 1"], rows["time of replay, ours 1"]
+    assert plain[1] == f"{1 / measured['naive / scikit-learn']:.1f}"
+    assert plain[2] == f"{measured['Avalanche naive / ours']:.1f}"
+    assert replay[2] == f"{measured['Avalanche replay / ours']:.1f}"
+    assert rows["strategies against forgetting, for regression"][0] == str(len(available()))
