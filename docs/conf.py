@@ -22,7 +22,7 @@ release = version = sklearn_cl.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "myst_parser",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
@@ -38,6 +38,7 @@ if os.environ.get("READTHEDOCS") or os.environ.get("DOCS_ONLINE"):
         "skorch": ("https://skorch.readthedocs.io/en/stable", None),
     }
 
+templates_path = ["_templates"]
 exclude_patterns = ["_build", "_generated/parts"]
 default_role = "py:obj"
 autosummary_generate = True
@@ -50,6 +51,7 @@ html_title = "sklearn_cl"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_show_sourcelink = False
+html_sidebars = {"start": [], "index": []}
 html_theme_options = {
     "show_prev_next": False,
     "show_toc_level": 2,
