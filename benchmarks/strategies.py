@@ -1,6 +1,6 @@
 """Every strategy with its defaults on five real streams.
 
-    python benchmarks/strategies.py [--seeds 3] [--rows 1000] [--jobs 2]
+    python benchmarks/strategies.py [--seeds 3] [--rows 1000] [--jobs 1]
 
 Streams: tokio_cori, tokio_edison, gpu_convolution, x264_versions, x264_inputs, prepared as in
 `_streams.py` (log target). At most ``--rows`` rows of each experience, drawn by the seed; 30 % of
@@ -120,7 +120,7 @@ def main() -> None:
     options_of = parser(__doc__, "strategies")
     options_of.add_argument("--seeds", type=int, default=3)
     options_of.add_argument("--rows", type=int, default=1000)
-    options_of.add_argument("--jobs", type=int, default=2)
+    options_of.add_argument("--jobs", type=int, default=1)
     options = options_of.parse_args()
     folder = shared_data()
     jobs = [
