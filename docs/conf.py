@@ -79,7 +79,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib",),
 }
-suppress_warnings = ["config.cache", "myst.header"]
+# Terms of scikit-learn's glossary are in docstrings that are inherited from it.
+suppress_warnings = ["config.cache", "myst.header", "ref.term"]
 
 # Figures are drawn without a screen.
 warnings.filterwarnings("ignore", message=".*non-interactive.*")

@@ -58,7 +58,7 @@ class _MatrixDisplay:
         experience : array-like of shape (n_samples,)
             Label of the experience of each row.
         scoring : str or callable, default="neg_mean_absolute_error"
-            What to show. One whose name begins with "neg_" is shown as the error that it is.
+            What to show. One whose name begins with ``"neg_"`` is shown as the error that it is.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
         **kwargs : dict
@@ -83,7 +83,7 @@ class _MatrixDisplay:
         result : dict
             With "R", or "R_<scoring>" if there are several scores, and "labels".
         scoring : str, default="score"
-            The name of the score. One that begins with "neg_" is shown as the error that it is.
+            The name of the score. One that begins with ``"neg_"`` is shown as the error that it is.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
         **kwargs : dict
@@ -444,7 +444,7 @@ class StrategyComparisonDisplay:
             The other axis: forgetting in the unit of the score, seconds of learning the
             whole stream, or bytes of state in the end.
         scoring : str, default="score"
-            The name of the score. One that begins with "neg_" is shown as the error that it is.
+            The name of the score. One that begins with ``"neg_"`` is shown as the error that it is.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
         **kwargs : dict
