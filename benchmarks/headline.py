@@ -256,6 +256,12 @@ def page(folder: Path) -> str:
         f"Naive's final error over that of each strategy, {seeds} seeds; higher is better. "
         "Made by ``benchmarks/headline.py``.",
         "",
+        ".. image:: headline.svg",
+        "   :alt: Naive's final error over that of each strategy, by stream",
+        "   :width: 100%",
+        "",
+        "The red line is naive. Every strategy above it ended with a smaller error.",
+        "",
         *rst_table(short(ratio[names]), "Naive / this, inputs that identify the regime"),
         *rst_table(short(times(sighted)[names]), "CPU time over naive's"),
         "Protocol",

@@ -35,6 +35,7 @@ def write(folder: Path) -> None:
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
     draw_ladder(folder / "ladder.svg")
+    draw_headline(headline, folder / "headline.svg")
 
 
 def results(name: str) -> dict[str, Any]:
@@ -141,6 +142,43 @@ def changelog() -> str:
             text = path.read_text().strip().replace("`", "``").replace("````", "``")
             parts.append("* " + text.replace("\n", "\n  ") + "\n")
     return "\n".join(parts)
+
+
+def draw_headline(headline: Any, path: Path) -> None:
+    """How many times smaller than naive's the final error is, stream by stream."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    runs = pd.read_csv(RESULTS / "headline.csv")
+    chosen = ["no_retrain", "ewc", "replay 10 %", "recipe", "cumulative"]
+    names = headline.STREAMS
+    panels = {
+        "with the columns that identify the regime": (names, chosen),
+        "without them": ([n + headline.BLIND for n in names], [c for c in chosen if c != "ewc"]),
+    }
+    colours = dict(
+        zip(chosen, ["0.7", "tab:orange", "tab:green", "tab:blue", "black"], strict=True)
+    )
+    fig, axes = plt.subplots(2, 1, figsize=(9, 7), layout="constrained", sharex=True)
+    for ax, (title, (streams, methods)) in zip(axes, panels.items(), strict=True):
+        ratio = headline.relative(runs)[streams]
+        for k, method in enumerate(methods):
+            x = [i + 0.8 * (k + 0.5) / len(methods) - 0.4 for i in range(len(streams))]
+            width = 0.8 / len(methods)
+            ax.bar(x, ratio.loc[method], width, color=colours[method], label=method)
+        ax.axhline(1, color="tab:red", lw=1)
+        ax.set_yscale("log")
+        ax.set_yticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
+        ax.set_title(title, loc="left")
+        ax.set_ylabel("naive's error / this")
+    short = headline.short(headline.relative(runs)[names])
+    axes[1].set_xticks(range(len(names)), list(short))
+    axes[0].legend(loc="upper left", ncols=len(chosen), fontsize=9)
+    fig.savefig(path)
+    plt.close(fig)
 
 
 def draw_ladder(path: Path) -> None:
