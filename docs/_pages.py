@@ -171,6 +171,7 @@ def draw_headline(headline: Any, path: Path) -> None:
             ax.bar(x, ratio.loc[method], width, color=colours[method], label=method)
         ax.axhline(1, color="tab:red", lw=1)
         ax.set_yscale("log")
+        ax.set_ylim(0.5, 32)
         ax.set_yticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
         ax.set_title(title, loc="left")
         ax.set_ylabel("naive's error / this")
