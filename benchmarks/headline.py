@@ -96,6 +96,11 @@ class Together(RegressorMixin, BaseEstimator):
         self.net = net
         self.n_nets = n_nets
 
+    def fit(self, X: Any, y: Any) -> Together:
+        """Forget everything and learn one experience."""
+        vars(self).pop("nets_", None)
+        return self.partial_fit(X, y)
+
     def partial_fit(self, X: Any, y: Any) -> Together:
         """Learn an experience with each."""
         if not hasattr(self, "nets_"):
