@@ -214,8 +214,8 @@ def same_settings(ratio: pd.DataFrame) -> str:
     n = int((same > ratio.loc[RECIPE, STREAMS]).sum())
     return (
         "Keeping every row is still best: with the recipe's loss and rate, cumulative ends ahead "
-        f"of the recipe on {n} of the {len(STREAMS)} streams. The recipe is what comes nearest with "
-        "a bounded memory and time."
+        f"of the recipe on {n} of the {len(STREAMS)} streams. The recipe is what comes nearest "
+        "with a bounded memory and time."
     )
 
 
@@ -341,7 +341,8 @@ def page(folder: Path) -> str:
         "Without the columns that identify the regime, the same inputs have different answers, and "
         "the gains shrink: what was a factor is a few per cent on Cori, Edison and the GPUs. Where "
         "the inputs overlap little (x264_inputs), keeping rows still helps, for it stops the net "
-        "from extrapolating. The best of each stream, and in how many times naive's error is larger:",
+        "from extrapolating. The best of each stream, and in how many times naive's error is "
+        "larger:",
         "",
         *[
             f"* {name}: {no_regime[name].idxmax()} ({no_regime[name].max():.2f})"
