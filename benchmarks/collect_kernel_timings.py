@@ -1,9 +1,12 @@
 """Measure how long numerical kernels take while the software below them is upgraded.
 
     python benchmarks/collect_kernel_timings.py [--configurations 3000] [--table FILE]
+    python benchmarks/collect_kernel_timings.py --summary [--table FILE]
 
 This made the table behind `sklearn_cl.datasets.load_kernel_timings`; run it to have the same
-table for your machine (about 15 minutes; keep the machine idle). `--table` says where it goes.
+table for your machine (about 15 minutes; keep the machine idle). It needs numpy and Python 3.11,
+the only one for which all six releases of numpy have wheels. `--summary` measures nothing: it
+prints each kernel's time over that in the first state, in the median over its configurations.
 
 The design is fixed by `--seed`: configurations of 28 kernels, drawn at random, each measured in
 every one of six states of the software (`STATES`). Each state is a virtual environment with
@@ -15,6 +18,7 @@ is the median of seven repeats of as many calls as take a millisecond, after one
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import importlib
 import io
@@ -35,7 +39,7 @@ import numpy as np
 
 N_REPEATS = 7
 LEAST_SECONDS = 1e-3
-TABLE = Path(__file__).parents[1] / "sklearn_cl" / "datasets" / "data" / "kernel_timings.csv.gz"
+PYTHON = (3, 11)
 
 
 class State(NamedTuple):
@@ -271,12 +275,14 @@ def environment(state: State, folder: Path) -> Path:
     """The Python of a virtual environment with the releases of the state."""
     made = folder / f"numpy-{state.numpy}"
     python = made / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not python.exists():
+    complete = made / "complete"
+    if not complete.exists():
         print(f"setting up numpy {state.numpy}, scipy {state.scipy}", flush=True)
-        venv.create(made, with_pip=True)
+        venv.create(made, with_pip=True, clear=True)
         pinned = [package for package in (state.json, state.compressor) if "==" in package]
         packages = [f"numpy=={state.numpy}", f"scipy=={state.scipy}", *pinned]
         subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+        complete.touch()
     return python
 
 
@@ -312,6 +318,22 @@ def minor(release: str) -> int:
     return number + 27 * (major - 1)
 
 
+def summary(table: Path) -> str:
+    """Time of each kernel and type over that in the first state, medians over configurations."""
+    with gzip.open(table, "rt") as lines:
+        rows = list(csv.DictReader(lines))
+    states = sorted({row["experience"] for row in rows}, key=int)
+    # The same configurations in each state, in the same order.
+    seconds = np.reshape([float(row["seconds"]) for row in rows], (len(states), -1))
+    ratio = seconds / seconds[0]
+    names = np.array([f"{row['kernel']}, {row['dtype']}" for row in rows[: ratio.shape[1]]])
+    made = [f"{'time / first state':24}" + "".join(f"{state:>7}" for state in states)]
+    for name in sorted(set(names)):
+        middle = np.median(ratio[:, names == name], axis=1)
+        made.append(f"{name:24}" + "".join(f"{value:7.2f}" for value in middle))
+    return "\n".join(made)
+
+
 def main() -> None:
     """Write the table."""
     parser = argparse.ArgumentParser(
@@ -319,13 +341,21 @@ def main() -> None:
     )
     parser.add_argument("--configurations", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--table", type=Path, default=TABLE)
-    parser.add_argument("--environments", type=Path, help="keep the environments here")
+    parser.add_argument(
+        "--table", type=Path, default="kernel_timings.csv.gz", help="default: %(default)s, here"
+    )
+    parser.add_argument("--environments", type=Path, help="keep the environments in this folder")
+    parser.add_argument("--summary", action="store_true", help="of a table that is there")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve is not None:
         serve(STATES[options.serve])
         return
+    if options.summary:
+        print(summary(options.table))
+        return
+    if sys.version_info[:2] != PYTHON:
+        parser.error(f"Python {PYTHON[0]}.{PYTHON[1]} is needed, for the wheels of all releases")
     configs = design(options.configurations, options.seed)
     with tempfile.TemporaryDirectory() as scratch:
         found = sorted(measure(configs, options.environments or Path(scratch)), key=lambda m: m[1])

@@ -65,8 +65,24 @@ class TestGeneratedStreams:
         factor = make_drift_stream(5, 100, drift="gradual", facts=True, random_state=0)[3].factor
         abrupt = make_drift_stream(5, 100, drift="abrupt", facts=True, random_state=0)[3].factor
         assert np.abs(np.diff(factor)).max() < 0.01
-        assert factor[99::100] == pytest.approx(abrupt[99::100])
+        # Half a step of 0.62 or 0.38 is left when the next change begins.
+        assert factor[99::100] == pytest.approx(abrupt[99::100], abs=0.0032)
         assert sorted(set(np.abs(np.diff(abrupt)).round(3))) == [0, 0.382, 0.618]
+
+    def test_gradual_state_tells_how_far_the_change_is(self):
+        X, *_, facts = make_drift_stream(
+            5, 100, drift="gradual", noise=0, facts=True, random_state=0
+        )
+        assert np.diff(X[:, -1]) == pytest.approx(1 / 500)
+        # One function fits all rows: the factor is piecewise linear in the column.
+        knots = np.array([0, 0.2, 0.4, 0.6, 0.8, 1])
+        levels = 0.5 + (np.array([0, 0, 1, 2, 3, 4]) * (1 + 5**0.5) / 2 + 0.5) % 1
+        assert facts.factor == pytest.approx(np.interp(X[:, -1], knots, levels))
+
+    def test_scale_is_finite_to_its_limit(self):
+        *_, y, _, facts = make_drift_stream(300, 2, drift="scale", facts=True, random_state=0)
+        assert np.isfinite(y).all() and np.isfinite(facts.constant_rmse).all()
+        assert np.isfinite(facts.blind_rmse)
 
     def test_recurring_returns(self):
         c = make_drift_stream(7, 1, facts=True, random_state=0)[3].factor
@@ -78,6 +94,7 @@ class TestGeneratedStreams:
             ({"drift": "sudden"}, "drift must be one of 'abrupt'"),
             ({"n_experiences": 0}, "n_experiences must be an integer at least 1"),
             ({"n_features": 5}, "n_features must be an integer at least 6"),
+            ({"n_experiences": 301, "drift": "scale"}, "n_experiences must be .* 300"),
             ({"noise": -1}, "noise must be a finite number at least 0"),
         ],
     )
@@ -152,6 +169,24 @@ class TestKernelTimings:
         for config in small.values():
             call = collector.prepare(config, state)
             assert call() is not None
+
+    def test_collector_sums_up(self, collector, tmp_path):
+        table = pd.DataFrame(
+            {
+                "experience": [0, 0, 0, 0, 1, 1, 1, 1],
+                "kernel": ["sum", "sum", "sum", "add"] * 2,
+                "dtype": "int16",
+                "seconds": [1.0, 2.0, 4.0, 8.0, 2.0, 1.0, 12.0, 4.0],
+            }
+        )
+        table.to_csv(tmp_path / "table.csv.gz", index=False)
+        header, *rows = collector.summary(tmp_path / "table.csv.gz").splitlines()
+        # The sums take 2, 0.5 and 3 times as long.
+        assert header.split()[-2:] == ["0", "1"]
+        assert [row.split() for row in rows] == [
+            ["add,", "int16", "1.00", "0.50"],
+            ["sum,", "int16", "1.00", "2.00"],
+        ]
 
     def test_collector_counts_a_call_once(self, collector, monkeypatch):
         clock = iter(np.arange(1000) * 2e-4)
@@ -286,15 +321,39 @@ class TestTokio:
         with pytest.raises(OSError, match="download_if_missing is False"):
             fetch_tokio(data_home=tmp_path, download_if_missing=False)
 
-    def test_damaged_file(self, server, tmp_path):
+    @pytest.mark.parametrize(
+        ("damage", "match"),
+        [
+            (lambda packed: packed[:200], "is damaged; remove it"),
+            (lambda packed: b"", "is damaged; remove it"),
+            (lambda packed: gzip.compress(b""), "is damaged; remove it"),
+            (lambda packed: gzip.compress(b"a,b\n1,2\n"), "lacks the column 'darshan_total"),
+            (
+                lambda packed: gzip.compress(
+                    gzip.decompress(packed).replace(b"fs_tot_open_ops", b"something", 1)
+                ),
+                "lacks the column",
+            ),
+        ],
+        ids=["cut", "empty", "no table", "another table", "no such column"],
+    )
+    def test_damaged_file(self, server, tmp_path, damage, match):
         fetch_tokio(data_home=tmp_path)
         (path,) = tmp_path.iterdir()
-        path.write_bytes(path.read_bytes()[:200])
+        path.write_bytes(damage(path.read_bytes()))
         with (
             pytest.warns(UserWarning, match="not the published file"),
-            pytest.raises(OSError, match="is damaged; remove it"),
+            pytest.raises(OSError, match=match),
         ):
             fetch_tokio(data_home=tmp_path)
+
+    def test_data_home_is_no_folder(self, tmp_path):
+        (tmp_path / "file").touch()
+        for home in (tmp_path / "file", tmp_path / "file" / "below"):
+            with pytest.raises(OSError, match="data_home must be a folder"):
+                fetch_tokio(data_home=home, download_if_missing=False)
+        with pytest.raises(TypeError, match="data_home must be a folder"):
+            fetch_tokio(data_home=3, download_if_missing=False)
 
     def test_bad_parameters(self):
         with pytest.raises(ValueError, match="system must be one of 'cori', 'edison', 'mira'"):

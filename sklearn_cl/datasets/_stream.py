@@ -71,19 +71,22 @@ def make_drift_stream(
             The system: :math:`c_k = 0.5 + (k \varphi + 0.5) \bmod 1` with the golden ratio
             :math:`\varphi`, which never returns and jumps by 0.38 or 0.62.
         "gradual"
-            The same, but row by row, in equal steps from :math:`c_{k-1}` to :math:`c_k`.
+            The same, but row by row, in equal steps from :math:`c_{k-1}` to :math:`c_k`. The last
+            column grows as evenly, from row to row, so that it tells how far the change is.
         "recurring"
             :math:`c_k = 1 + 0.5 \cos(2 \pi k / 3)`: every third system is the same again. The
             workload moves as well, as with "covariate".
         "scale"
-            Each system has three times the throughput of the last: :math:`c_k = 3^k`.
+            Each system has three times the throughput of the last: :math:`c_k = 3^k`, with at
+            most 300 experiences.
         "covariate"
             The workload: :math:`x_2` is uniform on :math:`[0.6\,p, 0.6\,p + 0.4]` with
             :math:`p = (k \bmod 4) / 3`. The system stays: :math:`c = 1`.
         "hidden"
             As "abrupt", but the last column is noise: no input shows the state of the system.
     noise : float, default=0.2
-        Standard deviation of the noise, at least 0, in the unit of y (whose own is about 5).
+        Standard deviation of the noise, at least 0, in the unit of y. That of the surface, before
+        its factor, is about 5.
     facts : bool, default=False
         Return what is known of the stream as well.
     random_state : int, RandomState instance or None, default=None
@@ -129,10 +132,12 @@ def make_drift_stream(
     >>> facts.best_constant.round(1)
     array([ 14.4,  43.2, 129.7])
     """
-    check_number("n_experiences", n_experiences, low=1, integer=True)
+    check_option("drift", drift, KINDS)
+    # The square of 3^300 is what a double can hold.
+    most = 300 if drift == "scale" else np.inf
+    check_number("n_experiences", n_experiences, low=1, high=most, integer=True)
     check_number("n_samples", n_samples, low=1, integer=True)
     check_number("n_features", n_features, low=6, integer=True)
-    check_option("drift", drift, KINDS)
     check_number("noise", noise, low=0)
     chance = check_random_state(random_state)
     kind = KINDS[drift]
@@ -140,13 +145,14 @@ def make_drift_stream(
     X = chance.uniform(size=(len(experience), n_features))
     start, width = _workload(np.arange(n_experiences), kind)
     X[:, 2] = start[experience] + width * X[:, 2]
+    done = np.tile((np.arange(n_samples) + 0.5) / n_samples, n_experiences)
     if not kind.hidden:
-        X[:, -1] = (experience + X[:, -1]) / n_experiences
+        within = done if drift == "gradual" else X[:, -1]
+        X[:, -1] = (experience + within) / n_experiences
     surface = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
     surface += 10 * X[:, 3] + 5 * X[:, 4]
     factor = _factor(experience, kind.factor)
     if drift == "gradual":
-        done = np.tile(np.arange(1, n_samples + 1) / n_samples, n_experiences)
         before = _factor(np.maximum(experience - 1, 0), kind.factor)
         factor = before + done * (factor - before)
     clean = factor * surface

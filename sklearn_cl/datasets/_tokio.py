@@ -155,7 +155,8 @@ def fetch_tokio(
     Raises
     ------
     OSError
-        If the file is missing and may not or could not be downloaded, or is damaged.
+        If the file is missing and may not or could not be downloaded, is damaged, or is another
+        table; or if `data_home` is no folder and cannot be made.
 
     Warns
     -----
@@ -178,8 +179,11 @@ def fetch_tokio(
     check_number("n_retries", n_retries, low=0, integer=True)
     import_pandas("fetch_tokio")
     about = SYSTEMS[system]
-    path = _published(about, Path(get_data_home(data_home)), download_if_missing, n_retries)
-    table = _prepare(_read(path), system)
+    path = _published(about, _home(data_home), download_if_missing, n_retries)
+    try:
+        table = _prepare(_read(path), system)
+    except KeyError as error:
+        raise OSError(f"{path} is not the published table: it lacks the column {error}.") from error
     outputs = ["experience", "timestamp", "run_time_s", "target"]
     categories: dict[str, tuple[str, ...]] = dict(_CATEGORIES)
     if system == "edison":
@@ -193,6 +197,15 @@ def fetch_tokio(
         DESCR=description("tokio"),
     )
     return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _home(data_home: Any) -> Path:
+    try:
+        return Path(get_data_home(data_home))
+    except (OSError, TypeError) as error:
+        raise type(error)(
+            f"data_home must be a folder that exists or can be made; got {data_home!r}: {error}"
+        ) from error
 
 
 def _published(about: System, folder: Path, download: bool, n_retries: int) -> Path:
@@ -236,10 +249,18 @@ def _download(about: System, folder: Path, n_retries: int) -> None:
 
 def _read(path: Path) -> Any:
     pd = import_pandas("fetch_tokio")
+    faults = (
+        EOFError,
+        OSError,
+        zlib.error,
+        UnicodeDecodeError,
+        pd.errors.ParserError,
+        pd.errors.EmptyDataError,
+    )
     try:
         # Where rows have one field more than the header, pandas makes the first the index.
         return pd.read_csv(path)
-    except (EOFError, OSError, zlib.error, UnicodeDecodeError, pd.errors.ParserError) as error:
+    except faults as error:
         raise OSError(f"{path} is damaged; remove it and fetch it again: {error}") from error
 
 
