@@ -53,5 +53,5 @@ for (name, values), marker in zip(curves.items(), "osD^", strict=True):
     ax.loglog(counts, values, marker=marker, label=name)
 ax.axhline(error(old), color="gray", ls=":", label="the old model")
 ax.set(xlabel="jobs since the upgrade", ylabel="mean absolute error on the new system")
-ax.legend()
+ax.legend(loc="lower left")
 plt.show()

@@ -3,7 +3,7 @@ What if an old regime comes back?
 ==================================
 
 A patch is rolled back, a machine is moved home: the first system is there again. A model that has
-kept it needs no rows to be right at once; one that has not starts over.
+kept it is far ahead before it sees a row; one that has not starts over.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,9 @@ for strategy in ["naive", "ewc", "replay", "pseudo"]:
         reg.partial_fit(X[rows], y[rows])
 
 # %%
-# The second and the third system are new to everyone. The fourth and the fifth are the first and
-# the second again, with another workload.
+# The second and the third system are new to everyone. (The third resembles the second, so that a
+# model that holds to nothing else has the smaller error there.) The fourth and the fifth are the
+# first and the second again, with another workload, and those who remember are ahead.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 width = 0.2

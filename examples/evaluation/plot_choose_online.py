@@ -36,12 +36,12 @@ for k in range(6):
 # Thin lines are the candidates on rows that none has seen; the thick one follows the choice.
 
 errors = np.array(errors)
-fig, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
+fig, ax = plt.subplots(figsize=(8.5, 4.4), layout="constrained")
 for name, curve in zip(candidates, errors.T, strict=True):
     ax.plot(curve, lw=1, marker=".", label=name if isinstance(name, str) else repr(name))
 chosen = errors[np.arange(6), search.choices_]
 ax.plot(chosen, color="black", lw=3, alpha=0.6, label="chosen", zorder=0)
 ax.set(xlabel="experiences learnt", xticks=range(6), xticklabels=range(1, 7))
 ax.set(ylabel="mean absolute error on all so far", ylim=(0, None))
-ax.legend(loc="upper left")
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()

@@ -39,13 +39,15 @@ class L2Anchor(Strategy):
 check_strategy(L2Anchor())
 
 # %%
-# Alone it holds the old states back, and the new ones too. Chained with a memory it does no harm.
+# Alone it forgets less of the first state and learns the last one worse. Beside a memory there is
+# nothing left for it to do.
 
 X, y, experience = make_drift_stream(4, 300, random_state=0)
 results = {}
 for name, strategy in {
     "naive": "naive",
     "L2Anchor": L2Anchor(),
+    "Replay": Replay(200),
     "chain(Replay, L2Anchor)": chain(Replay(200), L2Anchor(0.001)),
 }.items():
     reg = ContinualMLPRegressor(strategy=strategy, batch_size=32, max_iter=40, random_state=0)
@@ -53,6 +55,6 @@ for name, strategy in {
         reg, X, y, experience=experience, scoring="neg_mean_absolute_error", random_state=0
     )
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-ScoreMatrixDisplay.compare(results, scoring="neg_mean_absolute_error", axes=axes)
+fig, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained")
+ScoreMatrixDisplay.compare(results, scoring="neg_mean_absolute_error", axes=axes.ravel())
 plt.show()
