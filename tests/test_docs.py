@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import sklearn
 
+from sklearn_cl.strategies import available
 from tests.conftest import ROOT
 
 DOCS = ROOT / "docs"
@@ -119,6 +120,14 @@ def test_docstring_is_valid(name):
     validate = pytest.importorskip("numpydoc.validate").validate
     faults = [fault for fault in validate(name)["errors"] if fault[0] not in OPTIONAL]
     assert not faults
+
+
+def test_every_strategy_says_when_to_take_it():
+    from sklearn_cl import strategies
+
+    classes = [c for c in vars(strategies).values() if getattr(c, "name", "") in available()]
+    assert {c.name for c in classes} == set(available())
+    assert [c.__name__ for c in classes if "\n    Take it " not in c.__doc__] == []
 
 
 class Links(HTMLParser):

@@ -48,10 +48,10 @@ for n in counts:
 # Matching the moments of the target takes the move of the workload for one of the system.
 # Anchoring at what the old model expected does not.
 
-fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
+fig, ax = plt.subplots(figsize=(8.5, 4.4), layout="constrained")
 for (name, values), marker in zip(curves.items(), "osD^", strict=True):
     ax.loglog(counts, values, marker=marker, label=name)
 ax.axhline(error(old), color="gray", ls=":", label="the old model")
 ax.set(xlabel="jobs since the upgrade", ylabel="mean absolute error on the new system")
-ax.legend(loc="lower left")
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()

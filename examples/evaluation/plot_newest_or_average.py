@@ -33,8 +33,8 @@ axes[0].set_ylabel("error over all regimes")
 axes[1].legend()
 
 # %%
-# The error over all regimes is that of all rows together. On the left, those who keep rows have a
-# smaller one and pay little on the newest. On the right there is a choice: the newest
+# The error over all regimes is that of all rows together. On the left, those who keep rows have
+# the smallest, at some cost on the newest. On the right there is a choice: the newest
 # (from_scratch, naive) or all (replay, cumulative), and the dotted line cannot be crossed. An input
 # that identifies the state is worth more than any strategy.
 

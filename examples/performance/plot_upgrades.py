@@ -8,8 +8,9 @@ releases behaved, and on some machine they still run.
 """
 
 # %%
-# Six states of the software. The inputs say which; the target spans four decades, so the model
-# learns its logarithm. One row in four is enough here.
+# Six states of the software, in each of which the same configurations were measured. The inputs say
+# which state it was; the target spans four decades, so the model learns its logarithm. One row in
+# four is enough here.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -12,6 +12,10 @@ class Naive(Strategy):
 
     It forgets: the floor that every strategy should beat.
 
+    Notes
+    -----
+    Take it when only the newest regime counts, and as the floor of every comparison.
+
     Examples
     --------
     >>> from sklearn_cl.strategies import Naive
@@ -26,6 +30,10 @@ class NoRetrain(Strategy):
     """Train on the first experience and never again.
 
     If this does as well as the others, the stream does not drift.
+
+    Notes
+    -----
+    Take it as the other floor: what a model is worth that was never told of an upgrade.
 
     Examples
     --------
@@ -49,6 +57,10 @@ class FromScratch(Strategy):
 
     The ceiling of plasticity: it owes nothing to the past, not even a bad start. After each
     experience the model is the one that ``fit`` would give on that experience.
+
+    Notes
+    -----
+    Take it when the past is worth nothing, and would only be a bad start.
 
     Examples
     --------
@@ -74,6 +86,11 @@ class Cumulative(Strategy):
 
     The usual reference: it keeps every row (once), and each experience costs more than the
     one before.
+
+    Notes
+    -----
+    Take it when every row may be kept and experiences are few, and as the reference of every
+    comparison.
 
     Examples
     --------

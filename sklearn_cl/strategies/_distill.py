@@ -42,6 +42,11 @@ class DER(DarkMemory):
     --------
     Replay : With ``distill`` it weights the past by the number of rows seen.
 
+    Notes
+    -----
+    Take it when rows may be kept but targets are noisy or may not be: it rehearses answers, not
+    targets.
+
     References
     ----------
     P. Buzzega et al., "Dark experience for general continual learning: a strong, simple
@@ -100,6 +105,11 @@ class DERPlusPlus(DarkMemory):
     ----------
     buffer_ : Buffer
         The memory; ``buffer_.notes["answer"]`` has :math:`z`.
+
+    Notes
+    -----
+    Take it to compare with; `Replay` with ``distill`` mixes target and answer in one batch, which
+    is cheaper.
 
     References
     ----------
@@ -171,6 +181,11 @@ class LwF(Memory):
     ----------
     buffer_ : Buffer
         The memory, if there is one.
+
+    Notes
+    -----
+    Take it when nothing but the net itself may be kept and the workload stays where it was: it is
+    as good as new inputs resemble old ones.
 
     References
     ----------

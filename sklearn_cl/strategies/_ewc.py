@@ -43,6 +43,11 @@ class EWC(Pull):
     anchor_ : Tensor of shape (n_parameters,)
         :math:`\theta^*`.
 
+    Notes
+    -----
+    Take it when no row may be kept, the state must not grow and there is no time for
+    `PseudoRehearsal`, which forgets less; and to compare with.
+
     References
     ----------
     J. Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017,
@@ -91,6 +96,11 @@ class KroneckerEWC(Strategy):
         For each layer its places in ``theta`` (weight and bias), :math:`A` and :math:`G`.
     anchor_ : Tensor of shape (n_parameters,)
         The parameters after the latest experience.
+
+    Notes
+    -----
+    Take it in place of `EWC`, if a matrix for each layer is affordable: it forgets less, and is
+    exact for one linear layer.
 
     References
     ----------

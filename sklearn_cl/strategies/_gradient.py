@@ -43,6 +43,10 @@ class AGEM(Memory):
     buffer_ : Buffer
         The memory.
 
+    Notes
+    -----
+    Take it to compare with; `Replay` makes more of the same memory at less cost.
+
     References
     ----------
     A. Chaudhry et al., "Efficient lifelong learning with A-GEM", ICLR 2019, arXiv:1812.00420.
@@ -113,6 +117,11 @@ class GEM(Memory):
     ----------
     buffer_ : Buffer
         The memory; ``buffer_.notes["experience"]`` says where each row comes from.
+
+    Notes
+    -----
+    Take it if a step must never raise the loss on any past experience; with many experiences it
+    costs several times `AGEM`.
 
     References
     ----------
@@ -200,6 +209,11 @@ class OGD(Strategy):
     ----------
     basis_ : Tensor of shape (n_directions, n_parameters)
         :math:`Q`.
+
+    Notes
+    -----
+    Take it for experiences that are few and much alike: each kept direction is a vector as long as
+    all parameters.
 
     References
     ----------

@@ -47,6 +47,8 @@ class SynapticIntelligence(Pull):
     -----
     In a chain, put it before strategies that change the gradient.
 
+    Take it when no row may be kept and not even a pass over the rows after training is affordable.
+
     References
     ----------
     F. Zenke, B. Poole, S. Ganguli, "Continual learning through synaptic intelligence", ICML
@@ -119,6 +121,11 @@ class MAS(Pull):
         :math:`\Omega`.
     anchor_ : Tensor of shape (n_parameters,)
         :math:`\theta^*`, the parameters after the latest experience.
+
+    Notes
+    -----
+    Take it in place of `EWC`, from which it differs by absolute instead of squared sensitivities,
+    and is less often ruled by a few parameters.
 
     References
     ----------

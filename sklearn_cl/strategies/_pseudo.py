@@ -60,6 +60,10 @@ class PseudoRehearsal(Rehearsal):
     values_ : dict of int to ndarray
         The values of each column that has few.
 
+    Notes
+    -----
+    Take it when no row may be kept. Together with a few rows, in a `chain`, it is better still.
+
     References
     ----------
     A. Robins, "Catastrophic forgetting, rehearsal and pseudorehearsal", Connection Science

@@ -45,6 +45,11 @@ class Replay(DarkMemory):
         The memory: ``len(buffer_)`` rows in ``buffer_.rows``, out of ``buffer_.seen``; with
         ``distill``, ``buffer_.notes["answer"]`` has :math:`z`.
 
+    Notes
+    -----
+    Take it first: nothing here gives more for its cost if some rows may be kept. With noisy
+    targets, set ``distill``.
+
     References
     ----------
     D. Rolnick et al., "Experience replay for continual learning", NeurIPS 2019,

@@ -37,6 +37,11 @@ class GDumb(Memory):
     buffer_ : Buffer
         The memory.
 
+    Notes
+    -----
+    Take it to see whether the past matters at all: what needs a stream must beat a net that is
+    trained on the memory alone.
+
     References
     ----------
     A. Prabhu, P. Torr, P. Dokania, "GDumb: a simple approach that questions our progress in
@@ -100,6 +105,11 @@ class MIR(Memory):
     ----------
     buffer_ : Buffer
         The memory.
+
+    Notes
+    -----
+    Take it to compare with; its search for the rows most at risk costs extra passes in each step,
+    and rarely pays for regression.
 
     References
     ----------
@@ -177,6 +187,11 @@ class GSS(DarkMemory):
     ----------
     buffer_ : Buffer
         The memory; ``buffer_.notes["score"]`` has the scores.
+
+    Notes
+    -----
+    Take it for a stream of rows whose kinds are very unequal in number, where a uniform sample
+    would miss the rare ones.
 
     References
     ----------
