@@ -9,9 +9,9 @@ them, before and after the present one.
 """
 
 # %%
-# One measurement in six, of the same configurations in each state. The inputs say what is called, on
-# how much data, and which releases are installed, so one model can be right about all of them. Times
-# span four decades: the model learns their logarithm.
+# One measurement in six, of the same configurations in each state. The inputs say what is called,
+# on how much data, and which releases are installed, so one model can be right about all of them.
+# Times span four decades: the model learns their logarithm.
 
 import numpy as np
 
