@@ -10,6 +10,8 @@ inputs, 1 to 5 changes. A run time is a smooth function of some inputs, and
 - gradual: as concept, over a tenth of the shortest experience;
 - covariate: the inputs move and the function does not (found with ``signal="data"``, and not to
   be found with ``signal="performance"``);
+- waves: as scale, while two inputs come and go once to ten times in the stream;
+- still waves: the same inputs, and the function does not change (nothing is to be found);
 - none.
 
 Noise is normal, of heavy tails (t with 3 degrees of freedom), or remembers (an autoregression
@@ -51,7 +53,7 @@ from threadpoolctl import threadpool_limits
 from sklearn_cl import ContinualMLPRegressor
 from sklearn_cl.drift import DriftAlarm, MomentMatching, detect_experiences
 
-KINDS = ["concept", "scale", "gradual", "covariate", "none"]
+KINDS = ["concept", "scale", "gradual", "covariate", "none", "waves", "still waves"]
 SIGNALS = ["performance", "data"]
 NOISES = ["normal", "heavy", "memory"]
 
@@ -76,7 +78,11 @@ def make(
     lengths = chance.dirichlet(np.full(n_changes + 1, 8.0)) * 0.6 + 0.4 / (n_changes + 1)
     bounds = np.round(lengths.cumsum()[:-1] / lengths.sum() * n).astype(int)
     label = np.searchsorted(bounds, np.arange(n), side="right").astype(float)
-    if kind == "none":
+    if "waves" in kind:
+        time = np.arange(n) / n
+        for column in (0, 3):
+            X[:, column] += np.sin(2 * np.pi * (chance.uniform(1, 10) * time + chance.uniform()))
+    if kind in ("none", "still waves"):
         return X, surface(X, np.ones((1, 4)), label * 0) + 0.3 * error, []
     if kind == "gradual":
         ramp = int(0.1 * np.diff([0, *bounds, n]).min())
@@ -90,7 +96,7 @@ def make(
             effects[k] = effects[k - 1]
             for which in chance.choice(4, size=2, replace=False):
                 effects[k, which] = -effects[k, which]
-    elif kind == "scale":
+    elif kind in ("scale", "waves"):
         factor = 1.5 ** (np.arange(n_changes + 1) % 2 * chance.choice([-1, 1]))
     else:
         moved = chance.choice(d, size=max(2, d // 4), replace=False)

@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 from sklearn_cl import ContinualMLPRegressor, ContinualPipeline, DriftSplitter
 from sklearn_cl.datasets import make_drift_stream
 from sklearn_cl.drift import ExperienceDetector, detect_experiences
-from sklearn_cl.drift._detect import _block_means, _long_run_noise, _replaced
+from sklearn_cl.drift._detect import _block_means, _clocks, _long_run_noise, _replaced
 from sklearn_cl.drift._segments import changes, cumulative, gains, segment_cost
 from sklearn_cl.model_selection import experience_labels
 
@@ -164,6 +165,41 @@ def test_a_clock_among_the_inputs_makes_no_ramp(n):
     # Two targets that move against each other.
     labels = detect_experiences(X, np.column_stack([y + step, y - step]))
     assert abs(int((labels == 0).sum()) - n // 2) <= 5
+
+
+@pytest.mark.parametrize(("cycles", "size"), [(1.4, 1), (3, 1), (4.5, 2), (6, 3)])
+def test_a_load_that_comes_and_goes_is_no_change(stream, cycles, size):
+    X, y = stream
+    load = size * np.sin(2 * np.pi * cycles * np.arange(3000) / 3000)
+    # The effect of the first input is 1.
+    X, y = X.assign(a=X["a"] + load), y + load
+    assert detect_experiences(X, y).max() == 0
+    labels = detect_experiences(X, y + 2 * (np.arange(3000) >= 1230))
+    assert labels.max() == 1 and abs(int((labels == 0).sum()) - 1230) <= 60
+
+
+def test_what_a_model_of_both_sides_explains_is_no_change():
+    chance = np.random.default_rng(0)
+    X = chance.normal(size=(6000, 4))
+    X[:, 0] += np.sin(2 * np.pi * 2.5 * np.arange(6000) / 6000)
+    slow = np.where((np.arange(6000) < 2000) | (np.arange(6000) >= 4500), 1.0, 1.5)
+    # In each regime the error of a model of the average system follows the load.
+    y = slow * (3 + X[:, 0] + X[:, 1] + 0.2 * chance.normal(size=6000))
+    _, report = detect_experiences(X, y, return_report=True)
+    assert np.abs(np.array(report.boundaries) - [2000, 4500]).max() <= 60
+    # A model of the user is not asked again.
+    expects = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=15, random_state=0)
+    _, report = detect_experiences(X, y, estimator=expects, return_report=True)
+    assert len(report.boundaries) > 2
+
+
+def test_clocks():
+    time = np.arange(2000) / 2000
+    jitter = 0.1 * np.random.default_rng(0).normal(size=2000)
+    waves = [np.sin(2 * np.pi * cycles * time) + jitter for cycles in (1.5, 2.5, 5)]
+    steps = [(time > 0.6) + jitter, ((time > 0.3) & (time < 0.7)) + jitter, np.floor(3 * time) % 2]
+    clocks = [time, time**2 + jitter, *steps]
+    assert _clocks(np.column_stack([*waves, *clocks])).tolist() == [False] * 3 + [True] * 5
 
 
 def test_groups_that_move_against_each_other_are_seen():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,17 @@ from sklearn_cl.drift._segments import changes, gains
 Floats = npt.NDArray[np.float64]
 _BLOCKS = 400
 _TWINS = 0.02
-# An input of which so much lies between twentieths of the stream is a clock.
-_CLOCK, _PERIODS = 0.5, 20
+# An input of which so much lies between twentieths of the stream moves; it is a clock unless it
+# comes and goes in steps that are smaller than this part of its range.
+_CLOCK, _PERIODS, _JUMP = 0.5, 20, 1 / 3
 _LEARNT = 20_000
 _FEW_VALUES, _USUAL_GROUP = 10, 0.1
 # In spreads of a signal over rows. With many rows the faults of the reference model show too,
 # where the inputs move to where it is worse.
 _LEAST_EFFECT = 0.1
 _SCALES = (1, 4, 8)
+# Of the penalty, what a model of both sides must leave of a boundary.
+_CONFIRMED = 0.5
 # Of the median of a squared standard normal variable.
 _MEDIAN_SQUARE = float(norm.ppf(0.75) ** 2)
 
@@ -205,7 +208,9 @@ def detect_experiences(
     Each is divided by its long-run noise, estimated from differences of neighbouring blocks at 1,
     4 and 8 times that length, of which the largest counts, so that a stream with memory is not cut
     to pieces. The cuts are those of exact penalised least squares, and are then moved to the
-    row. What moves no signal by a tenth of its spread over rows is no change.
+    row. What moves no signal by a tenth of its spread over rows is no change; nor is what a
+    reference model of the two experiences beside it can explain. (One of the whole stream is wrong
+    wherever the system is not an average one, and there its errors follow the workload.)
 
     Parameters
     ----------
@@ -220,7 +225,7 @@ def detect_experiences(
         Whether to look at the errors of the reference model, or at the inputs alone.
     estimator : estimator object, default=None
         The reference model, which sees all inputs. None is gradient boosting on those that do
-        not tell the time.
+        not tell the time; with it, each boundary is confirmed.
     penalty : float, default=None
         What a cut must explain, in squares of noise. None is ``2 (k + 1) log(blocks)`` for k
         signals. More finds fewer.
@@ -281,61 +286,131 @@ def detect_experiences(
     if n < 2 * least:
         passes = []
     elif signal == "performance":
-        passes = _performance(Z, y, X, columns, estimator, found)
-    drawn: list[tuple[Floats, list[str]]] = []
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y").reshape(n, -1)
+        passes = _performance(Z, y, X, columns, estimator, found, _clocks(Z))
+    drawn = []
     for rows, names in passes:
-        moving = rows.std(0) > 0
-        rows, names = rows[:, moving], [m for m, keep in zip(names, moving, strict=True) if keep]
-        blocks = _block_means(rows, size)
-        if len(blocks) < 2 or not names:
+        signals = _Signals.of(rows, names, size, penalty)
+        if signals is None:
             continue
-        noise = _long_run_noise(blocks)
-        cost = 2 * (len(names) + 1) * np.log(len(blocks)) if penalty is None else penalty
-        scaled = blocks / noise
+        blocks, cost = signals.blocks, signals.cost
         if detector is None:
-            cuts = changes(scaled, cost, max(1, -(-least // size)))
+            cuts = changes(blocks, cost, max(1, -(-least // size)))
         else:
-            cuts = _cuts_of(detector, scaled, cost)
+            cuts = _cuts_of(detector, blocks, cost)
         edges = [0, *cuts, len(blocks)]
-        for k, (cut, gain) in enumerate(zip(cuts, gains(scaled, cuts), strict=True)):
-            left, right = scaled[edges[k] : cut], scaled[cut : edges[k + 2]]
-            effect = np.abs(left.mean(0) - right.mean(0)) * noise / rows.std(0)
-            if effect.max() < _LEAST_EFFECT:
+        for k, (cut, gain) in enumerate(zip(cuts, gains(blocks, cuts), strict=True)):
+            left, right = blocks[edges[k] : cut], blocks[cut : edges[k + 2]]
+            if signals.effect(left, right) < _LEAST_EFFECT:
                 continue
-            row = _replaced(rows / noise, left.mean(0), right.mean(0), cut * size, size)
-            found[row] = max(found.get(row, (0.0, [])), (gain / cost, _movers(left, right, names)))
-        drawn.append((scaled, names))
+            in_noise = signals.rows / signals.noise
+            row = _replaced(in_noise, left.mean(0), right.mean(0), cut * size, size)
+            movers = _movers(left, right, signals.names)
+            found[row] = max(found.get(row, (0.0, [])), (gain / cost, movers))
+        drawn.append((blocks, signals.names))
     cuts = _without_twins(found, max(least, round(_TWINS * n)), least, n)
+    if signal == "performance" and estimator is None:
+        cuts = _confirmed(cuts, found, Z, y, columns, size, penalty)
     if max_experiences is not None:
         cuts = sorted(sorted(cuts, key=lambda row: -found[row][0])[: max_experiences - 1])
     labels = np.searchsorted(np.array(cuts, dtype=np.intp), np.arange(n), side="right")
     if not return_report:
         return labels
     names = list(dict.fromkeys(name for _, some in drawn for name in some))
-    signals = {m: s[:, k] for s, some in drawn for k, m in enumerate(some)}
+    curves = {m: s[:, k] for s, some in drawn for k, m in enumerate(some)}
     report = DriftReport(
         labels,
         cuts,
         [found[row][0] for row in cuts],
         [found[row][1] for row in cuts],
         None if timestamps is None else [np.asarray(timestamps)[row] for row in cuts],
-        np.column_stack([signals[name] for name in names]) if names else np.empty((0, 0)),
+        np.column_stack([curves[name] for name in names]) if names else np.empty((0, 0)),
         names,
     )
     return labels, report
 
 
+class _Signals(NamedTuple):
+    """What is looked at, row by row and in blocks."""
+
+    rows: Floats
+    names: list[str]
+    # Of a block's mean.
+    noise: Floats
+    # Means of blocks, in units of their noise.
+    blocks: Floats
+    # Of a cut.
+    cost: float
+
+    @classmethod
+    def of(
+        cls, rows: Floats, names: list[str], size: int, penalty: float | None
+    ) -> _Signals | None:
+        """Those that vary, or None if there is nothing to cut."""
+        varying = rows.std(0) > 0
+        rows, names = rows[:, varying], [m for m, keep in zip(names, varying, strict=True) if keep]
+        blocks = _block_means(rows, size)
+        if len(blocks) < 2 or not names:
+            return None
+        noise = _long_run_noise(blocks)
+        cost = 2 * (len(names) + 1) * np.log(len(blocks)) if penalty is None else penalty
+        return cls(rows, names, noise, blocks / noise, cost)
+
+    def effect(self, left: Floats, right: Floats) -> float:
+        """The largest difference between two runs of blocks, in spreads over rows."""
+        apart = np.abs(left.mean(0) - right.mean(0)) * self.noise / self.rows.std(0)
+        return float(apart.max())
+
+
+def _confirmed(
+    cuts: list[int],
+    found: Mapping[int, tuple[float, list[str]]],
+    Z: Floats,
+    y: Floats,
+    columns: list[str],
+    size: int,
+    penalty: float | None,
+) -> list[int]:
+    """Boundaries that a reference model of both sides does not explain, the weakest tried first."""
+    clocks, kept = _clocks(Z), list(cuts)
+    for row in sorted(cuts, key=lambda row: found[row][0]):
+        k = kept.index(row)
+        start, end = ([0, *kept][k], [*kept, len(Z)][k + 1])
+        part = slice(start, end)
+        evidence = 0.0
+        # What tells the time in this part may not do so in the whole.
+        timeless = clocks | _clocks(Z[part])
+        for rows, names in _performance(
+            Z[part], y[part], None, columns, None, [row - start], timeless
+        ):
+            signals = _Signals.of(rows, names, size, penalty)
+            if signals is None:
+                continue
+            blocks = signals.blocks
+            at = min(max(1, round((row - start) / size)), len(blocks) - 1)
+            if signals.effect(blocks[:at], blocks[at:]) >= _LEAST_EFFECT:
+                evidence = max(evidence, gains(blocks, [at])[0] / signals.cost)
+        if evidence < _CONFIRMED:
+            kept.remove(row)
+    return kept
+
+
 def _performance(
-    Z: Floats, y: Any, X: Any, columns: list[str], estimator: Any, found: Iterable[int]
+    Z: Floats,
+    y: Floats,
+    X: Any,
+    columns: list[str],
+    estimator: Any,
+    found: Iterable[int],
+    clocks: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[Floats, list[str]]]:
     """Signals of the out-of-fold error of the reference model: two sets, cut one by one.
 
     ``found`` grows in between: the second set looks beyond what the first has shown.
     """
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y").reshape(len(Z), -1)
     if estimator is None:
         target = _normal_scores(y)
-        timeless = Z[:, ~_clocks(Z)]
+        timeless = Z[:, ~clocks]
         known = timeless if timeless.shape[1] else np.zeros((len(Z), 1))
         parts = [_expected(_reference(), known, column) for column in target.T]
         expected = np.column_stack(parts)
@@ -369,11 +444,34 @@ def _expected(estimator: Any, X: Any, target: Floats) -> Floats:
 
 def _clocks(Z: Floats) -> npt.NDArray[np.bool_]:
     """Inputs that tell the time: the model could explain by them whatever changes with it."""
+    clocks = _moving(Z)
+    for k in np.flatnonzero(clocks):
+        clocks[k] = not _is_wave(Z[:, k])
+    return clocks
+
+
+def _moving(Z: Floats) -> npt.NDArray[np.bool_]:
+    """Inputs that differ more between periods than within them."""
     parts = np.array_split(Z, _PERIODS)
     between = sum(len(part) * (part.mean(0) - Z.mean(0)) ** 2 for part in parts if len(part))
     total = np.maximum(Z.var(0) * len(Z), 1e-300)
-    clocks: npt.NDArray[np.bool_] = between / total > _CLOCK
-    return clocks
+    moving: npt.NDArray[np.bool_] = between / total > _CLOCK
+    return moving
+
+
+def _is_wave(values: Floats) -> bool:
+    """Whether an input that moves comes back to its values without jumps, as a load does.
+
+    Such a value does not tell when it was, and what it does to the target shows in each regime.
+    """
+    n = len(values)
+    bins = np.searchsorted(np.quantile(values, np.linspace(0, 1, _PERIODS + 1)[1:-1]), values)
+    count = np.bincount(bins)
+    when = np.bincount(bins, np.linspace(-1, 1, n)) / np.maximum(count, 1)
+    # The mean square of the time is a third.
+    told = 3 * (count * when**2).sum() / n
+    level = np.array([part.mean() for part in np.array_split(values, min(n, 5 * _PERIODS))])
+    return bool(told < _CLOCK and np.abs(np.diff(level)).max() < _JUMP * np.ptp(level))
 
 
 def _with_groups(Z: Floats, columns: list[str]) -> tuple[Floats, list[str]]:
@@ -384,7 +482,7 @@ def _with_groups(Z: Floats, columns: list[str]) -> tuple[Floats, list[str]]:
         if 2 < len(values) <= _FEW_VALUES:
             groups = (Z[:, [k]] == values) - count / len(Z)
             # A rare one, or one that comes and goes, says more about time than about itself.
-            usual = (count >= _USUAL_GROUP * len(Z)) & ~_clocks(groups)
+            usual = (count >= _USUAL_GROUP * len(Z)) & ~_moving(groups)
             parts.append(groups[:, usual])
             names += [f"{column}, value {j}" for j in np.flatnonzero(usual)]
     return np.hstack(parts), names
