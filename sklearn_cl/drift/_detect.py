@@ -26,7 +26,8 @@ _TWINS = 0.02
 # An input of which so much lies between twentieths of the stream moves; it is a clock unless it
 # comes and goes in steps that are smaller than this part of its range.
 _CLOCK, _PERIODS, _JUMP = 0.5, 20, 1 / 3
-_LEARNT = 20_000
+# Folds of the reference model, and how many rows a fold learns at most; then for a part.
+_WHOLE, _PART = (5, 20_000), (2, 10_000)
 _FEW_VALUES, _USUAL_GROUP = 10, 0.1
 # In spreads of a signal over rows. With many rows the faults of the reference model show too,
 # where the inputs move to where it is worse.
@@ -381,7 +382,7 @@ def _confirmed(
         # What tells the time in this part may not do so in the whole.
         timeless = clocks | _clocks(Z[part])
         for rows, names in _performance(
-            Z[part], y[part], None, columns, None, [row - start], timeless
+            Z[part], y[part], None, columns, None, [row - start], timeless, _PART
         ):
             signals = _Signals.of(rows, names, size, penalty)
             if signals is None:
@@ -403,6 +404,7 @@ def _performance(
     estimator: Any,
     found: Iterable[int],
     clocks: npt.NDArray[np.bool_],
+    effort: tuple[int, int] = _WHOLE,
 ) -> Iterator[tuple[Floats, list[str]]]:
     """Signals of the out-of-fold error of the reference model: two sets, cut one by one.
 
@@ -412,11 +414,11 @@ def _performance(
         target = _normal_scores(y)
         timeless = Z[:, ~clocks]
         known = timeless if timeless.shape[1] else np.zeros((len(Z), 1))
-        parts = [_expected(_reference(), known, column) for column in target.T]
+        parts = [_expected(_reference(), known, column, *effort) for column in target.T]
         expected = np.column_stack(parts)
     else:
         target = y
-        expected = _expected(estimator, X, y[:, 0] if y.shape[1] == 1 else y)
+        expected = _expected(estimator, X, y[:, 0] if y.shape[1] == 1 else y, *effort)
     residual = _normal_scores(target - expected.reshape(target.shape))
     of = [""] if residual.shape[1] == 1 else [f" of y{k}" for k in range(residual.shape[1])]
     level, spread = [f"level{k}" for k in of], [f"spread{k}" for k in of]
@@ -431,12 +433,12 @@ def _reference() -> HistGradientBoostingRegressor:
     return HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=15, random_state=0)
 
 
-def _expected(estimator: Any, X: Any, target: Floats) -> Floats:
+def _expected(estimator: Any, X: Any, target: Floats, n_folds: int, learnt: int) -> Floats:
     """Out-of-fold predictions, by folds drawn at random: the model knows all regimes alike."""
     answer = np.empty_like(target)
-    folds = KFold(min(5, len(target)), shuffle=True, random_state=0)
+    folds = KFold(min(n_folds, len(target)), shuffle=True, random_state=0)
     for train, test in folds.split(target):
-        some = train[:: max(1, len(train) // _LEARNT)]
+        some = train[:: max(1, len(train) // learnt)]
         model = clone(estimator).fit(take(X, some), target[some])
         answer[test] = model.predict(take(X, test))
     return answer
