@@ -27,7 +27,7 @@ _TWINS = 0.02
 # comes and goes in steps that are smaller than this part of its range.
 _CLOCK, _PERIODS, _JUMP = 0.5, 20, 1 / 3
 # Folds of the reference model, and how many rows a fold learns at most; then for a part.
-_WHOLE, _PART = (5, 20_000), (2, 10_000)
+_WHOLE, _PART = (5, 20_000), (2, 5_000)
 _FEW_VALUES, _USUAL_GROUP = 10, 0.1
 # In spreads of a signal over rows. With many rows the faults of the reference model show too,
 # where the inputs move to where it is worse.
@@ -390,8 +390,10 @@ def _confirmed(
             blocks = signals.blocks
             at = min(max(1, round((row - start) / size)), len(blocks) - 1)
             if signals.effect(blocks[:at], blocks[at:]) >= _LEAST_EFFECT:
-                evidence = max(evidence, gains(blocks, [at])[0] / signals.cost)
-        if evidence < _CONFIRMED:
+                evidence = gains(blocks, [at])[0] / signals.cost
+            if evidence >= _CONFIRMED:
+                break
+        else:
             kept.remove(row)
     return kept
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -174,8 +175,12 @@ def _as_times(values: Any, name: str) -> Any:
         return index.astype(np.float64)
     if index.dtype.kind in "OUS" or isinstance(index.dtype, pd.StringDtype):
         try:
-            index = pd.DatetimeIndex(pd.to_datetime(index))
-        except (TypeError, ValueError) as error:
+            with warnings.catch_warnings():
+                # pandas before 3 only warns of them.
+                mixed = ".*parsing datetimes with mixed time zones"
+                warnings.filterwarnings("error", mixed, FutureWarning)
+                index = pd.DatetimeIndex(pd.to_datetime(index))
+        except (TypeError, ValueError, FutureWarning) as error:
             raise ValueError(
                 f"Times must be of one kind and one time zone, which those in {name} are not "
                 f"({error}). Convert them first: pd.to_datetime(values, utc=True)."
